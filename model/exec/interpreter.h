@@ -1,0 +1,66 @@
+// Fuseboard: running a graph with ATen. GPL-3.0-or-later.
+//
+// One loop for everything. Shape propagation, statistics, profiling and sensitivity are observers that see (node, value).
+// Values die after their last use. Operators are called boxed through the dispatcher by schema; the only op knowledge is
+// resources/ops.json and the schema itself. Runs under no_grad and inference rules of an eval() model.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/ir/module.h"
+
+namespace fb {
+
+// Set from any thread; checked between nodes.
+using CancelFlag = std::atomic<bool>;
+
+// A value as an Arg whose leaves may be Tensors. Tensors wrap ATen memory without a copy, and must not be kept by an
+// observer that does not want to keep the memory.
+using Observer = std::function<void(NodeId node, const Arg &value)>;
+
+struct RunOptions {
+    Observer observer;
+    const CancelFlag *cancel = nullptr;
+    std::string engine;                // quantized engine ("x86", "qnnpack"); empty: leave as it is
+};
+
+// Prepared once (modules and weights bound, prepacking done), run many times. Not thread safe; holds its own snapshot.
+class Interpreter {
+public:
+    static Result<Interpreter> create(const GraphModule &gm);
+    Interpreter(Interpreter &&) noexcept;
+    Interpreter &operator=(Interpreter &&) noexcept;
+    ~Interpreter();
+
+    // One Arg per placeholder in order; those with defaults may be left out at the end.
+    // Errors begin with the node that was being executed. Cancelled: the message is exactly kCancelled.
+    Result<Arg> run(const std::vector<Arg> &inputs, const RunOptions &options = {});
+
+    static constexpr const char *kCancelled = "cancelled";
+
+private:
+    struct Impl;
+    explicit Interpreter(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+// Names of nodes that cannot be executed, each with the reason ("blk: custom module Gate does not script: ...").
+struct NotExecutable { std::string node, reason; };
+std::vector<NotExecutable> notExecutable(const GraphModule &gm);
+
+// Sets Node::meta of every node from a run on `inputs`.
+Status propagateShapes(GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel = nullptr);
+
+// SHAPE of cli.md ("1x3x224x224:int64") as a seeded random tensor: randn for floats, small integers else, from torch's
+// generator seeded with `seed` (successive calls with index 0, 1, .. continue the stream).
+Result<Tensor> randomTensor(std::string_view shape, uint64_t seed, int index = 0);
+
+void setThreads(int n);                 // at::set_num_threads
+std::string torchVersion();             // of the loaded LibTorch
+std::vector<std::string> quantizedEngines();
+
+} // namespace fb

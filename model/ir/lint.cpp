@@ -1,0 +1,64 @@
+#include "model/ir/lint.h"
+
+#include <set>
+
+namespace fb {
+
+std::vector<LintProblem> lint(const GraphModule &gm)
+{
+    std::vector<LintProblem> problems;
+    const Graph &g = gm.graph;
+    std::set<std::string> names;
+    std::set<NodeId> defined;
+    bool sawOutput = false, sawBody = false, sawDefault = false;
+
+    for (NodeId id : g.order()) {
+        const Node &n = g[id];
+        auto report = [&](std::string text) { problems.push_back({n.name, std::move(text)}); };
+        if (!names.insert(n.name).second)
+            report("the name " + n.name + " is used twice");
+        if (sawOutput)
+            report(n.name + " stands after the output");
+        for (NodeId in : g.inputs(id)) {
+            if (!g.contains(in))
+                report(n.name + " uses a node that does not exist");
+            else if (!defined.contains(in))
+                report(n.name + " uses " + g[in].name + " before it is defined");
+        }
+        switch (n.op) {
+        case Opcode::Placeholder:
+            if (sawBody)
+                report("placeholder " + n.name + " stands after other nodes");
+            if (!n.args.empty())
+                sawDefault = true;
+            else if (sawDefault && !n.target.starts_with('*'))
+                report("placeholder " + n.name + " has no default but follows one that has");
+            break;
+        case Opcode::CallModule:
+            if (!gm.modules.contains(n.target))
+                report(n.name + " calls module " + n.target + ", which does not exist");
+            break;
+        case Opcode::GetAttr:
+            if (!gm.tensors.contains(n.target) && !gm.modules.contains(n.target))
+                report(n.name + " reads attribute " + n.target + ", which does not exist");
+            break;
+        case Opcode::Output:
+            sawOutput = true;
+            break;
+        case Opcode::CallMethod:
+            if (n.args.empty())
+                report(n.name + " calls method " + n.target + " on nothing");
+            break;
+        case Opcode::CallFunction:
+            break;
+        }
+        if (n.op != Opcode::Placeholder && n.op != Opcode::GetAttr)
+            sawBody = true;
+        defined.insert(id);
+    }
+    if (!sawOutput)
+        problems.push_back({"", "the graph has no output"});
+    return problems;
+}
+
+} // namespace fb

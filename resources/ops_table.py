@@ -1,0 +1,37 @@
+"""Turns ops.json into the C++ rows that model/ir/ops.cpp includes."""
+import json
+import sys
+
+
+def quoted(text):
+    return json.dumps(text)
+
+
+def main(source, target):
+    with open(source, encoding="utf-8") as f:
+        rows = json.load(f)
+    out = []
+    for i, row in enumerate(rows):
+        for key in ("functions", "methods", "modules"):
+            names = row.get(key, [])
+            out.append(f"constexpr std::array<std::string_view, {len(names)}> {key}{i}{{{{{', '.join(map(quoted, names))}}}}};"
+                       if names else f"constexpr std::array<std::string_view, 0> {key}{i}{{}};")
+        params = row.get("params", [])
+        items = []
+        for p in params:
+            name, _, default = p.partition("=")
+            items.append(f"OpParam{{{quoted(name)}, {quoted(default)}}}")
+        out.append(f"constexpr std::array<OpParam, {len(items)}> params{i}{{{{{', '.join(items)}}}}};"
+                   if items else f"constexpr std::array<OpParam, 0> params{i}{{}};")
+    out.append(f"constexpr std::array<OpInfo, {len(rows)}> kOps{{{{")
+    for i, row in enumerate(rows):
+        flags = ", ".join("true" if row.get(k) else "false" for k in ("mutates", "random", "view"))
+        out.append(f"    OpInfo{{{quoted(row['kind'])}, Category::{row['category']}, functions{i}, methods{i}, modules{i}, params{i}, "
+                   f"{quoted(row.get('aten', ''))}, {quoted(row.get('module_call', ''))}, {flags}}},")
+    out.append("}};")
+    with open(target, "w", encoding="utf-8") as f:
+        f.write("\n".join(out) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

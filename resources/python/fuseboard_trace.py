@@ -1,0 +1,1044 @@
+#!/usr/bin/env python3
+# Fuseboard: traces a PyTorch model with torch.fx and writes it as a .fxt archive. GPL-3.0-or-later.
+#
+# This file runs in the user's own Python, beside the user's own packages: it is one file, needs torch alone (1.13 and
+# newer) and imports nothing of Fuseboard's. The trace is torch.fx's own; what is added is what the workbench needs and
+# torch.fx does not keep alike in every version: which module, which call of it and which line of source made a node,
+# and, when tracing fails, where and what to do about it. The archive is described in model/io/fxt-format.md.
+import argparse
+import ast
+import builtins
+import contextlib
+import ctypes
+import difflib
+import dis
+import enum
+import importlib
+import importlib.util
+import inspect
+import io
+import json
+import linecache
+import math
+import os
+import re
+import struct
+import sys
+import sysconfig
+import tempfile
+import traceback
+import warnings
+import zipfile
+
+try:
+    import torch
+    import torch.fx
+    from torch.fx import node as fx_node
+except ImportError as error:
+    sys.exit(f"{sys.executable} cannot import torch ({error}); choose the Python of an environment that has PyTorch")
+
+ALIGNMENT = 64
+TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+STDLIB_FOLDER = sysconfig.get_paths()["stdlib"] + os.sep
+OWN_FILE = os.path.abspath(__file__)
+# Names that torch.fx puts into the globals of all code that it generates.
+STANDARD_GLOBALS = {"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"}
+
+
+class Failure(Exception):
+    """Work that failed, told as the problems of the --json document."""
+
+    def __init__(self, *problems):
+        super().__init__(problems[0]["message"])
+        self.problems = list(problems)
+
+
+def problem(kind, message, module=None, cls=None, where=None, fixes=()):
+    where = where or {}
+    return {"kind": kind, "module": module, "class": cls, "file": where.get("file"), "line": where.get("line"),
+            "source": where.get("code"), "message": message, "fixes": list(fixes)}
+
+
+def progress(fraction, what):
+    print(f"progress: {fraction:.2f} {what}", file=sys.stderr, flush=True)
+
+
+def class_name(obj):
+    cls = obj if isinstance(obj, type) else type(obj)
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def near(name, names):
+    """A hint of the names that are meant, perhaps, as ' (did you mean a, b?)'."""
+    names = sorted(set(names))
+    found = [n for n in names if n and n == name.split(".", 1)[-1]] if name.startswith("self.") else []
+    found += [n for n in difflib.get_close_matches(name, names, 3, 0.5) if n not in found]
+    found += [n for n in names if n not in found and n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
+    return f" (did you mean {', '.join(repr(n) for n in found[:3])}?)" if found else ""
+
+
+# --- where a line of source is ---------------------------------------------------------------------------------------
+
+class Sources:
+    """Names files without absolute paths and tells the user's frames from those of torch and of Python."""
+
+    def __init__(self, folder):
+        self.folder = os.path.abspath(folder) + os.sep
+        self.kinds = {}
+
+    def kind(self, filename):
+        if filename not in self.kinds:
+            path = os.path.abspath(filename)
+            packages = "site-packages" in path or "dist-packages" in path
+            self.kinds[filename] = (
+                "other" if filename.startswith("<") or path == OWN_FILE
+                else "torch" if path.startswith(TORCH_FOLDER)
+                else "other" if path.startswith(STDLIB_FOLDER) and not packages
+                else "user")
+        return self.kinds[filename]
+
+    def name(self, filename):
+        path = os.path.abspath(filename)
+        below = [p for p in ([self.folder] + [os.path.abspath(p or ".") + os.sep for p in sys.path]) if path.startswith(p)]
+        if path.startswith(self.folder) and "-packages" not in path[len(self.folder):]:
+            return path[len(self.folder):]
+        return path[len(max(below, key=len)):] if below else os.path.basename(path)
+
+    def line(self, filename, line, function):
+        return {"file": self.name(filename), "line": line, "code": linecache.getline(filename, line).strip(), "function": function}
+
+    def innermost(self, frames):
+        """The user's innermost of `frames` (file, line, function; innermost first), or torch.nn's where the user has none."""
+        fallback = None
+        for frame in frames:
+            kind = self.kind(frame[0])
+            if kind == "user":
+                return self.line(*frame)
+            if fallback is None and kind == "torch" and frame[2] == "forward" and "/nn/" in frame[0].replace(os.sep, "/"):
+                fallback = frame
+        return self.line(*fallback) if fallback else None
+
+    def of_error(self, error):
+        return self.innermost([(f.filename, f.lineno, f.name) for f in reversed(traceback.extract_tb(error.__traceback__))])
+
+
+# --- finding the module ----------------------------------------------------------------------------------------------
+
+class Source:
+    """SOURCE of the command line: `file.py:name` or `package.module:name`."""
+
+    def __init__(self, text):
+        place, _, self.name = text.rpartition(":")
+        if not place or not self.name:
+            raise Failure(problem("source", f"'{text}' names no model: write file.py:name or package.module:name, where name is a module "
+                                  "or a callable without arguments that returns one"))
+        self.place = place
+        self.is_file = place.endswith(".py") or os.sep in place
+        self.shown = (os.path.basename(place) if os.path.isabs(place) else place) + ":" + self.name
+        self.sources = Sources(os.path.dirname(os.path.abspath(place)) if self.is_file else os.getcwd())
+
+    def load(self):
+        """The torch.nn.Module that is meant, imported and made."""
+        self.python_module = module = self._import()
+        made = module
+        for part in self.name.split("."):
+            if not hasattr(made, part):
+                raise Failure(problem("source", f"{self.place} has no '{self.name}'{near(self.name, [n for n in vars(module) if n[0] != '_'])}"))
+            made = getattr(made, part)
+        if not isinstance(made, torch.nn.Module):
+            made = self._call(made)
+        if isinstance(made, torch.jit.ScriptModule):
+            raise Failure(problem("source", f"{self.shown} is TorchScript, which torch.fx cannot trace; save it with torch.jit.save and open the file"))
+        if not isinstance(made, torch.nn.Module):
+            raise Failure(problem("source", f"{self.shown} gave {class_name(made)}, which is no torch.nn.Module; name a module or a callable that returns one"))
+        return made
+
+    def _import(self):
+        if self.is_file:
+            path = os.path.abspath(self.place)
+            if not os.path.isfile(path):
+                raise Failure(problem("source", f"{self.place} is not there; check the path"))
+            name = re.sub(r"\W", "_", os.path.splitext(os.path.basename(path))[0])
+            if name in sys.modules or name in getattr(sys, "stdlib_module_names", ()):
+                name += "_source"
+            sys.path.insert(0, os.path.dirname(path))
+
+            def load():
+                spec = importlib.util.spec_from_file_location(name, path)
+                module = sys.modules[name] = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+                return module
+        else:
+            sys.path.insert(0, os.getcwd())
+
+            def load():
+                return importlib.import_module(self.place)
+        module = self._guard(load, "import", f"{self.place} cannot be imported")
+        if not self.is_file and getattr(module, "__file__", None):
+            depth = self.place.count(".") + (os.path.basename(module.__file__) == "__init__.py")
+            folder = os.path.dirname(os.path.abspath(module.__file__))
+            for _ in range(depth):
+                folder = os.path.dirname(folder)
+            self.sources = Sources(folder)
+        return module
+
+    def _call(self, made):
+        if not callable(made):
+            raise Failure(problem("source", f"{self.shown} is {class_name(made)}, neither a module nor a callable that returns one"))
+        with contextlib.suppress(ValueError):
+            needed = [p.name for p in inspect.signature(made).parameters.values()
+                      if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+            if needed:
+                raise Failure(problem("source", f"{self.shown} needs arguments ({', '.join(needed)}); write a function without arguments "
+                                      "that returns the module and name that"))
+        return self._guard(made, "make", f"{self.shown} failed")
+
+    def _guard(self, work, kind, what):
+        try:
+            return work()
+        except SystemExit as error:
+            raise Failure(problem(kind, f"{what}: it ends the process (sys.exit); keep what is not the model under "
+                                  "`if __name__ == \"__main__\":`", where=self.sources.of_error(error))) from error
+        except SyntaxError as error:
+            where = {"file": self.sources.name(error.filename or self.place), "line": error.lineno, "code": (error.text or "").strip()}
+            raise Failure(problem(kind, f"{what}: syntax error, {error.msg}", where=where)) from error
+        except Exception as error:
+            first = str(error).strip().split("\n")[0]
+            raise Failure(problem(kind, f"{what}: {type(error).__name__}: {first}", where=self.sources.of_error(error))) from error
+
+
+# --- tracing ---------------------------------------------------------------------------------------------------------
+
+class BoardTracer(torch.fx.Tracer):
+    """torch.fx's tracer, which also notes for every node the stack of modules and the line of source that made it."""
+
+    def __init__(self, sources, leaves=(), leaf_classes=()):
+        super().__init__()
+        self.sources = sources
+        self.leaves = {id(m) for m in leaves}
+        self.leaf_classes = set(leaf_classes)
+        self.stack = []             # [path, class, call index] of the modules that are being traced through
+        self.origins = {}           # node -> (stack, source line)
+        self.calls = {}             # path -> number of calls so far
+        self.failed = (None, [])    # the exception that passed through a module first, and the stack at that moment
+
+    def trace(self, root, concrete_args=None):
+        forward = inspect.unwrap(type(root).forward)
+        code = getattr(forward, "__code__", None)
+        self.signature_line = self.sources.line(code.co_filename, code.co_firstlineno, code.co_name) \
+            if code and self.sources.kind(code.co_filename) != "other" else None
+        with python_3_11_fixes():
+            return super().trace(root, concrete_args)
+
+    def is_leaf_module(self, m, module_qualified_name):
+        return (id(m) in self.leaves or class_name(m) in self.leaf_classes or type(m).__name__ in self.leaf_classes
+                or super().is_leaf_module(m, module_qualified_name))
+
+    def call_module(self, m, forward, args, kwargs):
+        path = self.path_of_module(m)
+        call = self.calls[path] = self.calls.get(path, -1) + 1
+        if self.is_leaf_module(m, path):
+            return super().call_module(m, forward, args, kwargs)
+        self.stack.append([path, class_name(m), call])
+        try:
+            return super().call_module(m, forward, args, kwargs)
+        except Exception as error:
+            if self.failed[0] is not error:
+                self.failed = (error, list(self.stack))
+            raise
+        finally:
+            self.stack.pop()
+
+    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        node = super().create_node(kind, target, args, kwargs, name, type_expr)
+        source = self.signature_line if kind == "placeholder" else None
+        if kind not in ("placeholder", "output"):
+            source = self.sources.innermost(self._frames())
+        self.origins[node] = ([list(level) for level in self.stack], source)
+        return node
+
+    @staticmethod
+    def _frames():
+        frame = sys._getframe(2)
+        while frame and frame.f_code is not BoardTracer.trace.__code__:
+            yield frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+            frame = frame.f_back
+
+
+@contextlib.contextmanager
+def python_3_11_fixes():
+    """torch 1.13 reads byte code as it was before Python 3.11: unpacking, *args and keyword-only arguments need help."""
+    if sys.version_info < (3, 11) or int(torch.__version__.split(".")[0]) >= 2:
+        yield
+        return
+    import torch.fx._symbolic_trace as symbolic
+
+    def unpack(proxy):
+        frame = sys._getframe(1)
+        here = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+        if here is not None and here.opname == "UNPACK_SEQUENCE":
+            return (proxy[i] for i in range(here.argval))
+        return proxy.tracer.iter(proxy)
+
+    def plain_arguments(function, count):
+        flags = function.__code__.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        code = function.__code__.replace(co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=flags)
+        return type(function)(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+
+    saved = torch.fx.Proxy.__iter__, symbolic._patch_function
+    torch.fx.Proxy.__iter__, symbolic._patch_function = unpack, plain_arguments
+    try:
+        yield
+    finally:
+        torch.fx.Proxy.__iter__, symbolic._patch_function = saved
+
+
+# What torch.fx says when it gives up, and what that means. The first that matches counts.
+REASONS = [
+    ("control_flow", r"control flow", "takes a branch that depends on its data"),
+    ("length", r"'len' is not supported", "takes len() of a traced value, which has no length while tracing"),
+    ("iteration", r"cannot be iterated|not iterable", "loops over or unpacks a traced value, whose length tracing does not know"),
+    ("number", r"cannot be interpreted as an integer|^(int|float)\(\) argument|must be real number|__index__ returned|__(int|float|bool)__",
+     "turns a traced value into a plain Python number"),
+    ("argument", r"\b(Proxy|Attribute)\b|[Cc]annot unpack|keywords|expand", "passes a traced value where a plain one is needed"),
+]
+
+
+def explain(error):
+    text = str(error).strip().split("\n")[0]
+    for kind, pattern, meaning in REASONS:
+        if re.search(pattern, text):
+            return kind, meaning
+    called = re.match(r"(\w+)\(\)", text)
+    if isinstance(error, TypeError) and called and hasattr(torch, called.group(1)):
+        return "argument", f"calls torch.{called.group(1)}() with a traced value where it needs a plain number"
+    if isinstance(error, NameError) and "not installed as a submodule" in text:
+        return "unregistered", "calls a module that is not registered as a submodule of the model"
+    return "error", f"raised {type(error).__name__}: {text}"
+
+
+def trace_failure(error, tracer, root):
+    """The problem document of a trace that raised `error`."""
+    stack = tracer.failed[1] if tracer.failed[0] is error else []
+    path, cls = (stack[-1][0], stack[-1][1]) if stack else ("", class_name(root))
+    kind, meaning = explain(error)
+    where = tracer.sources.of_error(error)
+    if path:
+        fixes = [{"kind": "leaf", "module": path, "label": "Mark as leaf"},
+                 {"kind": "leaf-class", "module": path, "class": cls, "label": f"Mark every {cls.rsplit('.', 1)[-1]} as leaf"}]
+        return problem(kind, f"module '{path}' {meaning}; mark it as a leaf (--leaf {path})", path, cls, where, fixes)
+    fixes, advice = [], ["move that part into a submodule of its own and mark that as a leaf"]
+    helper = helper_of(error, tracer.sources)
+    if helper:
+        fixes.append({"kind": "wrap", "module": "", "function": helper, "label": f"Keep {helper.rsplit('.', 1)[-1]}() as one call"})
+        advice.insert(0, f"keep {helper}() as one call (--wrap {helper})")
+    optional = [p.name for p in inspect.signature(root.forward).parameters.values() if p.default is not p.empty]
+    if optional and kind in ("control_flow", "number", "iteration"):
+        fixes += [{"kind": "concrete", "module": "", "argument": name, "label": f"Fix {name} to its default"} for name in optional]
+        advice.append(f"fix an argument (--concrete {optional[0]}=VALUE)")
+    return problem(kind, f"the root module's forward {meaning}; the root cannot be a leaf: {', or '.join(advice)}", "", cls, where, fixes)
+
+
+def helper_of(error, sources):
+    """The plain function of a user's Python module in which `error` was raised, as QUALNAME, if it was one."""
+    found = None
+    step = error.__traceback__
+    while step:
+        code, names = step.tb_frame.f_code, step.tb_frame.f_globals
+        if sources.kind(code.co_filename) == "user":
+            function = names.get(code.co_name)
+            found = f"{names.get('__name__')}.{code.co_name}" if getattr(function, "__code__", None) is code else None
+        step = step.tb_next
+    return found
+
+
+class Tracing:
+    """One model and how it is to be traced; `run` may be called again with other leaves."""
+
+    def __init__(self, root, source, options):
+        self.root, self.source, self.options = root, source, options
+        self.modules = dict(root.named_modules(remove_duplicate=False))
+        self.concrete = self._concrete()
+        self._check_leaves()
+        self._wrap()
+
+    def run(self, leaves):
+        """-> (graph, tracer, warnings)"""
+        before = set(self.root.__dict__)
+        tracer = BoardTracer(self.source.sources, [self.modules[path] for path in leaves], self.options.leaf_class)
+        random_state = torch.get_rng_state()
+        try:
+            graph = tracer.trace(self.root, self.concrete or None)
+        except Exception as error:
+            for name in set(self.root.__dict__) - before:       # the constants of a trace that came to nothing
+                if name.startswith("_tensor_constant"):
+                    del self.root.__dict__[name]
+            raise Failure(trace_failure(error, tracer, self.root)) from error
+        notes = Warnings(self.root, graph, tracer)
+        if not torch.equal(random_state, torch.get_rng_state()):
+            notes.add("random_constant", "forward draws random numbers while it is traced; they are constants of the graph from now on")
+        return graph, tracer, notes.check(leaves, self.concrete)
+
+    def doctor(self):
+        """A smallest set of leaves that lets the model trace: none of them can be left out. -> (leaves, problems met)"""
+        leaves, met = list(self.options.leaf), []
+        while True:
+            progress(0.4, f"tracing with {len(leaves)} leaves")
+            try:
+                self.run(leaves)
+                break
+            except Failure as failure:
+                path = failure.problems[0]["module"]
+                if not path or path in leaves:
+                    raise
+                met += failure.problems
+                leaves.append(path)
+        for path in list(leaves):
+            rest = [p for p in leaves if p != path]
+            with contextlib.suppress(Failure):
+                self.run(rest)
+                leaves = rest
+        return leaves, [p for p in met if p["module"] in leaves]
+
+    def _concrete(self):
+        parameters = [n for n in inspect.signature(self.root.forward).parameters]
+        for name in self.options.concrete:
+            if name not in parameters:
+                raise Failure(problem("concrete", f"forward has no argument '{name}'{near(name, parameters)}; it takes {', '.join(parameters)}"))
+        return self.options.concrete
+
+    def _check_leaves(self):
+        problems = []
+        paths = [p for p in self.modules if p]
+        for path in self.options.leaf:
+            if path == "":
+                problems.append(problem("leaf", "the root module cannot be a leaf: name one of its submodules"))
+            elif path not in self.modules:
+                problems.append(problem("leaf", f"there is no module '{path}' to mark as a leaf{near(path, paths)}; "
+                                        "paths are those of named_modules(), without 'self.'", path))
+        classes = {class_name(m) for m in self.modules.values()}
+        for name in self.options.leaf_class:
+            if name not in classes and name not in {c.rsplit(".", 1)[-1] for c in classes}:
+                problems.append(problem("leaf-class", f"no module is a '{name}'{near(name, classes)}", cls=name))
+        if problems:
+            raise Failure(*problems)
+
+    def _wrap(self):
+        """Tells torch.fx to keep the functions of --wrap as single calls, wherever the model's code looks them up."""
+        scopes = {id(g): g for g in [vars(self.source.python_module)] + [
+            getattr(inspect.unwrap(type(m).forward), "__globals__", {}) for m in self.modules.values()]}
+        for qualname in self.options.wrap:
+            place, _, name = qualname.rpartition(".")
+            home = sys.modules.get(place) if place else self.source.python_module
+            function = getattr(home, name, None) if home else None
+            if function is None and not place:
+                function = getattr(builtins, name, None)
+            if not callable(function):
+                known = [f"{self.source.python_module.__name__}.{n}" for n, f in vars(self.source.python_module).items() if inspect.isfunction(f)]
+                raise Failure(problem("wrap", f"there is no function '{qualname}' to wrap{near(qualname, known)}; write it as package.module.function"))
+            for scope in list(scopes.values()) + ([vars(home)] if home and id(vars(home)) not in scopes else []):
+                if scope.get(name) is function or (not place and name not in scope):
+                    exec(f"__import__('torch.fx').fx.wrap({name!r})", scope)
+
+
+# --- what a person should know about the trace -----------------------------------------------------------------------
+
+class Warnings:
+    def __init__(self, root, graph, tracer):
+        self.root, self.graph, self.tracer = root, graph, tracer
+        self.list = []
+
+    def add(self, kind, message, module=None, node=None):
+        source = (self.tracer.origins.get(node) or (None, None))[1] or {}
+        self.list.append({"kind": kind, "message": message, "module": module, "node": node.name if node else None,
+                          "file": source.get("file"), "line": source.get("line")})
+
+    def check(self, leaves, concrete):
+        called = {n.target for n in self.graph.nodes if n.op == "call_module"}
+        aliases = {id(m): name for name, m in self.root.named_modules()}
+        for path in leaves:
+            if aliases[id(self.root.get_submodule(path))] not in called:
+                self.add("unused_leaf", f"leaf '{path}' is never called", path)
+        self._hooks(called)
+        self._arguments(concrete)
+        self._training(called)
+        return self.list
+
+    def _hooks(self, called):
+        inside = tuple(path + "." for path in called)
+        for path, module in self.root.named_modules():
+            hooks = len(module._forward_hooks) + len(module._forward_pre_hooks)
+            if not hooks or (inside and path.startswith(inside)):
+                continue
+            if path in called:
+                self.add("hook", f"leaf '{path}' has {hooks} forward hook(s), which are not part of its stored form", path)
+            elif path == "":
+                self.add("hook", f"the root module has {hooks} forward hook(s), which are not part of the graph", path)
+            else:
+                self.add("hook", f"module '{path}' is traced through and has {hooks} forward hook(s): what they did while tracing "
+                         "is in the graph, the hooks themselves are not", path)
+
+    def _arguments(self, concrete):
+        for node in self.graph.nodes:
+            if node.op == "placeholder" and node.args and node.args[0] is None and re.sub(r"_1$", "", node.target) not in concrete:
+                self.add("fixed_branch", f"argument '{node.target}' may be None, but the trace took the branch where it is given; "
+                         f"trace with --concrete {node.target}=None for the other one", node=node)
+
+    def _training(self, called):
+        for node in self.graph.nodes:
+            if node.op == "call_function" and node.kwargs.get("training") is True:
+                self.add("training", f"{node.name} calls {fx_node._get_qualified_name(node.target)} with training=True as a constant: "
+                         "eval() does not change that", node=node)
+        for path, module in self.root.named_modules():
+            if path in called and module.training and isinstance(module, (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase)):
+                self.add("training", f"module '{path}' was traced in training mode", path)
+
+
+# --- sample inputs and shapes ----------------------------------------------------------------------------------------
+
+NPY_TYPES = {"f2": torch.float16, "f4": torch.float32, "f8": torch.float64, "i1": torch.int8, "i2": torch.int16, "i4": torch.int32,
+             "i8": torch.int64, "u1": torch.uint8, "b1": torch.bool, "c8": torch.complex64, "c16": torch.complex128}
+SAFETENSORS_TYPES = {name: getattr(torch, torch_name) for name, torch_name in {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "I16": "int16", "U16": "uint16",
+    "F16": "float16", "BF16": "bfloat16", "I32": "int32", "U32": "uint32", "F32": "float32", "C64": "complex64", "F64": "float64",
+    "I64": "int64", "U64": "uint64"}.items() if hasattr(torch, torch_name)}
+
+
+def tensor_from(data, dtype, shape):
+    count = math.prod(shape)
+    size = torch.empty(0, dtype=dtype).element_size()
+    if len(data) < count * size:
+        raise ValueError("the data is cut off")
+    return torch.frombuffer(bytearray(data[:count * size]), dtype=dtype).reshape(shape) if count else torch.empty(shape, dtype=dtype)
+
+
+def read_npy(data):
+    if data[:6] != b"\x93NUMPY":
+        raise ValueError("it is no .npy data")
+    size, = struct.unpack("<H", data[8:10]) if data[6] == 1 else struct.unpack("<I", data[8:12])
+    start = (10 if data[6] == 1 else 12)
+    header = ast.literal_eval(data[start:start + size].decode("latin1"))
+    if header["descr"][0] == ">" or header["descr"][1:] not in NPY_TYPES:
+        raise ValueError(f"its type {header['descr']} is not supported")
+    shape = header["shape"]
+    flat = data[start + size:]
+    tensor = tensor_from(flat, NPY_TYPES[header["descr"][1:]], shape[::-1] if header["fortran_order"] else shape)
+    return tensor.permute(*reversed(range(len(shape)))).contiguous() if header["fortran_order"] else tensor
+
+
+def read_safetensors(data):
+    size, = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + size])
+    body = memoryview(data)[8 + size:]
+    return {name: tensor_from(body[e["data_offsets"][0]:e["data_offsets"][1]], SAFETENSORS_TYPES[e["dtype"]], e["shape"])
+            for name, e in header.items() if name != "__metadata__"}
+
+
+def read_tensors(path):
+    """name -> tensor of a .npy (name ""), .npz or .safetensors file."""
+    with open(path, "rb") as file:
+        if path.endswith(".npz"):
+            with zipfile.ZipFile(file) as members:
+                return {name[:-4] if name.endswith(".npy") else name: read_npy(members.read(name)) for name in members.namelist()}
+        return read_safetensors(file.read()) if path.endswith(".safetensors") else {"": read_npy(file.read())}
+
+
+def sample(text, name=""):
+    """The tensor that SHAPE or FILE stands for; `name` picks one of a file that holds several."""
+    shape = re.fullmatch(r"(\d+(?:x\d+)*)?(?::(\w+))?", text)
+    if shape and text:
+        dtype = getattr(torch, shape.group(2) or "float32", None)
+        if not isinstance(dtype, torch.dtype):
+            raise Failure(problem("input", f"'{text}' has no dtype of torch after the colon; write for example 1x77:int64"))
+        sizes = [int(n) for n in shape.group(1).split("x")] if shape.group(1) else []
+        try:
+            if dtype.is_floating_point or dtype.is_complex:
+                return torch.randn(sizes, dtype=torch.float32 if dtype.is_floating_point else dtype).to(dtype)
+            return torch.randint(0, 2, sizes).to(dtype)      # small enough for any index or mask
+        except RuntimeError as error:
+            raise Failure(problem("input", f"a sample input of {text} cannot be made: {str(error).splitlines()[0]}")) from error
+    if not text.endswith((".npy", ".npz", ".safetensors")):
+        raise Failure(problem("input", f"'{text}' is neither a shape such as 1x3x224x224 nor a .npy, .npz or .safetensors file"))
+    try:
+        tensors = read_tensors(text)
+    except Exception as error:
+        raise Failure(problem("input", f"sample input {text} cannot be read: {error}")) from error
+    if len(tensors) != 1 and name not in tensors:
+        raise Failure(problem("input", f"{text} holds {len(tensors)} tensors ({', '.join(sorted(tensors)[:5])}) and none is called '{name}'; "
+                              "give a file with one tensor"))
+    return tensors[name] if name in tensors else next(iter(tensors.values()))
+
+
+def bind_inputs(graph, options, concrete):
+    """placeholder node -> value, as the command line's sample inputs go to forward's arguments."""
+    holders = [n for n in graph.nodes if n.op == "placeholder"]
+    values, free = {}, []
+    for node in holders:
+        base = re.sub(r"_1$", "", node.target)
+        if base in concrete and node.target != base:
+            values[node] = concrete[base]
+        elif node.target in options.kwarg:
+            values[node] = sample(options.kwarg[node.target], node.target)
+        else:
+            free.append(node)
+    names = [n.target for n in holders]
+    for name in options.kwarg:
+        if name not in names:
+            raise Failure(problem("input", f"forward has no argument '{name}'{near(name, names)}; it takes {', '.join(names)}"))
+    positional = [n for n in free if not n.target.startswith("*")]
+    rest = next((n for n in free if n.target.startswith("*") and not n.target.startswith("**")), None)
+    if len(options.input) > len(positional) and not rest:
+        raise Failure(problem("input", f"{len(options.input)} sample inputs were given, but forward takes {len(positional)} "
+                              f"({', '.join(n.target for n in positional)})"))
+    for node, text in zip(positional, options.input):
+        values[node] = sample(text, node.target)
+    for node in positional[len(options.input):]:
+        if node.args:
+            values[node] = node.args[0]
+    if rest:
+        values[rest] = tuple(sample(text) for text in options.input[len(positional):])
+    for node in free:
+        if node.target.startswith("**"):
+            values[node] = {}
+    return values
+
+
+def read_attribute(root, path):
+    for part in path.split("."):
+        root = getattr(root, part)
+    return root
+
+
+def propagate(graph, root, inputs):
+    """Runs the graph on the sample inputs. -> (node -> tensor facts, what stopped it or None)"""
+    facts, values = {}, dict(inputs)
+    last = {}
+    for node in graph.nodes:
+        for used in node.all_input_nodes:
+            last[used] = node
+    done = {}
+    for node, user in last.items():
+        done.setdefault(user, []).append(node)
+    buffers = [(b, b.clone()) for b in root.buffers()]       # in training mode a run changes them
+    modules = dict(root.named_modules())
+    try:
+        with torch.no_grad():
+            for node in graph.nodes:
+                try:
+                    if node.op == "placeholder":
+                        if node not in values:
+                            return facts, f"there is no sample input for '{node.target}'"
+                        value = values[node] = fx_node.map_arg(values[node], lambda n: values[n])
+                    elif node.op == "get_attr":
+                        value = read_attribute(root, node.target)
+                    elif node.op == "output":
+                        break
+                    else:
+                        args = fx_node.map_arg(node.args, lambda n: values[n])
+                        kwargs = fx_node.map_arg(node.kwargs, lambda n: values[n])
+                        if node.op == "call_module":
+                            value = modules[node.target](*args, **kwargs)
+                        elif node.op == "call_method":
+                            value = getattr(args[0], node.target)(*args[1:], **kwargs)
+                        else:
+                            value = node.target(*args, **kwargs)
+                except Exception as error:
+                    return facts, f"{node.name} fails on the sample inputs: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}"
+                values[node] = value
+                if isinstance(value, torch.Tensor):
+                    facts[node] = (list(value.shape), str(value.dtype).replace("torch.", ""))
+                for finished in done.get(node, ()):
+                    values.pop(finished, None)
+    finally:
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+    return facts, None
+
+
+# --- graph.json ------------------------------------------------------------------------------------------------------
+
+def qualified(obj):
+    """The dotted name of a function, class, enum member or typing construct."""
+    if isinstance(obj, enum.Enum):
+        return f"{class_name(obj)}.{obj.name}"
+    if inspect.ismodule(obj):
+        return obj.__name__
+    if type(obj).__module__ == "typing":
+        return str(obj)
+    if getattr(builtins, getattr(obj, "__name__", ""), None) is obj:
+        return "builtins." + obj.__name__
+    try:
+        name = fx_node._get_qualified_name(obj)
+    except Exception:
+        name = f"{obj.__module__}.{getattr(obj, '__qualname__', obj.__name__)}"
+    return "operator." + name[len("_operator."):] if name.startswith("_operator.") else name
+
+
+class Document:
+    """Builds graph.json and collects the tensors and scripts that it names."""
+
+    def __init__(self, root, graph, tracer, source, facts, inputs, notes):
+        self.root, self.graph, self.tracer = root, graph, tracer
+        self.source, self.facts, self.inputs = source, facts, inputs
+        self.warnings = notes
+        self.tensors = {}           # name in tensors.safetensors -> tensor
+        self.scripts = []           # bytes
+        self.keys = {}              # identity of a tensor -> its name
+        self.annotations = {}
+
+    def build(self):
+        names = {}
+        for path, module in self.root.named_modules(remove_duplicate=False):
+            for name, tensor in list(module._parameters.items()) + list(module._buffers.items()):
+                if tensor is not None:
+                    self._tensor(f"{path}.{name}" if path else name, tensor, names)
+        for node in self.graph.nodes:
+            if node.op == "get_attr" and node.target not in names:
+                value = read_attribute(self.root, node.target)
+                if isinstance(value, torch.Tensor):
+                    self._tensor(node.target, value, names)
+                else:
+                    self._warn("unsupported", f"{node.name} reads {node.target}, a {class_name(value)}, which the archive cannot hold", node=node.name)
+        self.names = names
+        nodes = [self._node(n) for n in self.graph.nodes]
+        modules = self._modules()
+        code, names_used = self._code()
+        output = next((n for n in reversed(self.graph.nodes) if n.op == "output"), None)
+        return {
+            "format": "fuseboard-fxt", "version": 1, "torch": torch.__version__, "python": sys.version.split()[0],
+            "source": self.source.shown, "root_class": self.root._get_name(),
+            "inputs": [{"name": n.name, "shape": self.facts[n][0], "dtype": self.facts[n][1]} for n in self.inputs if n in self.facts],
+            "nodes": nodes, "modules": modules, "tensors": names, "globals": names_used,
+            "wrapped": re.findall(r"^torch\.fx\._symbolic_trace\.wrap\(\"(.*?)\"\)$", code, re.M), "warnings": self.warnings,
+            "return_type": self._annotation(output.type) if output is not None else ""}
+
+    def _warn(self, kind, message, module=None, node=None):
+        self.warnings.append({"kind": kind, "message": message, "module": module, "node": node, "file": None, "line": None})
+
+    def _code(self):
+        try:
+            code = self.graph.python_code("self")
+        except Exception as error:
+            self._warn("code", f"torch.fx cannot print this graph as code: {error}")
+            return "", {}
+        return code.src, {name: qualified(obj) for name, obj in code.globals.items() if name not in STANDARD_GLOBALS}
+
+    def _annotation(self, kind):
+        """A type annotation, spelled as the code that torch.fx generates spells it."""
+        if kind is None:
+            return ""
+        key = repr(kind)
+        if key not in self.annotations:
+            graph = torch.fx.Graph()
+            graph.placeholder("x", type_expr=kind)
+            graph.output(None)
+            found = re.search(r"^def forward\(self, x : (.*)\):$", graph.python_code("self").src, re.M)
+            self.annotations[key] = found.group(1) if found else fx_node._type_repr(kind)
+        return self.annotations[key]
+
+    def _node(self, node):
+        stack, line = self.tracer.origins.get(node, ([], None))
+        shape, dtype = self.facts.get(node, (None, None))
+        kind = self._annotation(node.type)
+        entry = {"op": node.op, "name": node.name, "target": qualified(node.target) if node.op == "call_function" else str(node.target),
+                 "args": [self._argument(a) for a in node.args], "kwargs": {k: self._argument(v) for k, v in node.kwargs.items()},
+                 "type": kind, "module": stack[-1][0] if stack else "", "module_stack": stack, "source": line, "shape": shape, "dtype": dtype}
+        text = fx_node._type_repr(node.type) if node.type else ""
+        if text != kind:
+            entry["type_text"] = text
+        return entry
+
+    def _argument(self, a):
+        if a is None or isinstance(a, bool) or type(a) is str:
+            return a
+        if isinstance(a, torch.fx.Node):
+            return {"node": a.name}
+        if isinstance(a, enum.Enum):
+            return {"symbol": qualified(a)}
+        if type(a) is int:
+            return a if -2**63 <= a < 2**63 else {"int": str(a)}
+        if type(a) is float:
+            return a if math.isfinite(a) else {"float": "nan" if math.isnan(a) else "inf" if a > 0 else "-inf"}
+        if type(a) is complex:
+            return {"complex": [self._argument(a.real), self._argument(a.imag)]}
+        if isinstance(a, torch.Size):
+            return {"size": [self._argument(x) for x in a]}
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return {"namedtuple": {"type": class_name(a), "fields": [[f, self._argument(v)] for f, v in zip(a._fields, a)]}}
+        if isinstance(a, tuple):
+            return {"tuple": [self._argument(x) for x in a]}
+        if isinstance(a, list):
+            return [self._argument(x) for x in a]
+        if isinstance(a, dict):
+            return {"dict": [[self._argument(k), self._argument(v)] for k, v in a.items()]}
+        if isinstance(a, slice):
+            return {"slice": [self._argument(a.start), self._argument(a.stop), self._argument(a.step)]}
+        if isinstance(a, range):
+            return {"range": [a.start, a.stop, a.step]}
+        if a is Ellipsis:
+            return {"ellipsis": True}
+        for kind, cls in (("dtype", torch.dtype), ("device", torch.device), ("layout", torch.layout), ("memory_format", torch.memory_format)):
+            if isinstance(a, cls):
+                return {kind: str(a)}
+        if isinstance(a, torch.Tensor):
+            return {"tensor": self._tensor(f"_argument{len(self.tensors)}", a, {})}
+        if isinstance(a, type) or inspect.isroutine(a) or type(a).__module__ in ("typing", "torch._ops"):
+            return {"symbol": qualified(a)}
+        return {"opaque": {"type": class_name(a), "repr": repr(a)[:1000]}}
+
+    def _tensor(self, path, tensor, names):
+        """Takes a tensor in, once however many names it has, and returns its name in the archive (None where it cannot be held)."""
+        if tensor.is_meta or type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer if hasattr(torch.nn, "Buffer") else torch.Tensor) \
+                or tensor.layout != torch.strided or tensor.dtype not in SAFETENSORS_TYPES.values():
+            what = "has no data (meta device)" if tensor.is_meta else f"is a {type(tensor).__name__} of {tensor.dtype}, {tensor.layout}, which the archive cannot hold"
+            self._warn("tensor", f"tensor '{path}' {what}", path.rpartition(".")[0])
+            return None
+        key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype, str(tensor.device)) if tensor.numel() else id(tensor)
+        name = self.keys.setdefault(key, path)
+        self.tensors.setdefault(name, tensor)
+        names[path] = name
+        return name
+
+    def _modules(self):
+        called = {n.target for n in self.graph.nodes if n.op == "call_module"}
+        first, modules = {}, []
+        for path, module in self.root.named_modules(remove_duplicate=False):
+            entry = {"path": path, "class": class_name(module), "training": module.training, "called": path in called,
+                     "attrs": self._facts(module), "extra_repr": self._extra_repr(module), "parameters": [n for n, p in module._parameters.items() if p is not None],
+                     "buffers": [n for n, b in module._buffers.items() if b is not None],
+                     "non_persistent": [n for n in module._buffers if n in module._non_persistent_buffers_set and module._buffers[n] is not None],
+                     "none": [n for n, v in list(module._parameters.items()) + list(module._buffers.items()) if v is None],
+                     "alias_of": first.get(id(module)), "kind": "container", "script": None, "script_error": None}
+            first.setdefault(id(module), path)
+            if self._is_torch_nn(module) and (path in called or not isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict))):
+                entry["kind"] = "nn"
+            elif path in called:
+                self._script(module, entry)
+            modules.append(entry)
+        return modules
+
+    @staticmethod
+    def _is_torch_nn(module):
+        """Is its class one of torch.nn's own, not one made at run time or by the user?"""
+        home = type(module).__module__
+        return home.startswith(("torch.nn.", "torch.ao.nn.")) and getattr(sys.modules.get(home), type(module).__name__, None) is type(module)
+
+    @staticmethod
+    def _extra_repr(module):
+        try:
+            return module.extra_repr()
+        except Exception:
+            return ""
+
+    def _facts(self, module):
+        facts = {}
+        for cls in type(module).__mro__:
+            if cls is torch.nn.Module:
+                break
+            if "__init__" not in vars(cls):
+                continue
+            for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
+                if name in facts or name in ("device", "dtype") or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                    continue
+                value = getattr(module, name, self)
+                if value is not self:
+                    facts[name] = True if isinstance(value, (torch.Tensor, torch.nn.Module)) else self._argument(value)
+        return facts
+
+    def _script(self, module, entry):
+        """A leaf of the user's travels as TorchScript, which runs without the user's Python."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                data = io.BytesIO()
+                torch.jit.save(torch.jit.script(module), data)
+        except Exception as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            entry["kind"], entry["script_error"] = "opaque", lines[0] if lines else type(error).__name__
+            self._warn("opaque", f"leaf '{entry['path']}' ({entry['class']}) does not script, so it is shown and exported but cannot run "
+                       f"in Fuseboard: {entry['script_error']}", entry["path"])
+            return
+        entry["kind"], entry["script"] = "script", f"scripts/{len(self.scripts)}.pt"
+        self.scripts.append(data.getvalue())
+
+
+# --- the archive -----------------------------------------------------------------------------------------------------
+
+def raw_bytes(tensor):
+    """Chunks of a tensor's contents; large ones are never copied whole."""
+    tensor = tensor.detach().cpu().contiguous()
+    tensor = tensor.resolve_conj().resolve_neg()
+    size = tensor.numel() * tensor.element_size()
+    if size:
+        view = memoryview((ctypes.c_char * size).from_address(tensor.data_ptr()))
+        for start in range(0, size, 1 << 24):
+            yield view[start:start + (1 << 24)]
+
+
+def safetensors_header(tensors):
+    types = {dtype: name for name, dtype in SAFETENSORS_TYPES.items()}
+    header, offset = {}, 0
+    for name, tensor in tensors:
+        end = offset + tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": types[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % ALIGNMENT)
+    return struct.pack("<Q", len(text)) + text, offset
+
+
+def add_member(archive, name, size, chunks):
+    """Stores a member whose data begins at a multiple of 64 bytes in the file."""
+    info = zipfile.ZipInfo(name)
+    large = size >= 1 << 31
+    info.file_size = size
+    before = archive.fp.tell() + 30 + len(name.encode()) + (20 if large else 0) + 4
+    padding = -before % ALIGNMENT
+    info.extra = struct.pack("<HH", 0xD935, padding) + bytes(padding)      # the padding field of Android's zipalign
+    with archive.open(info, "w", force_zip64=large) as member:
+        for chunk in chunks:
+            member.write(chunk)
+
+
+def write_archive(path, document, tensors, scripts):
+    """Writes beside the target and renames, so an interrupted run leaves an old file as it was."""
+    ordered = sorted(tensors.items(), key=lambda item: -item[1].element_size())     # so that each is aligned to its own type
+    header, body = safetensors_header(ordered)
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    folder = os.path.dirname(os.path.abspath(path))
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".fxt", dir=folder)
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            add_member(archive, "graph.json", len(text), [text])
+
+            def contents():
+                yield header
+                written = 0
+                for _, tensor in ordered:
+                    for chunk in raw_bytes(tensor):
+                        yield chunk
+                        written += len(chunk)
+                        if len(chunk) == 1 << 24:
+                            progress(0.7 + 0.3 * written / body, "writing")
+            add_member(archive, "tensors.safetensors", len(header) + body, contents())
+            for number, script in enumerate(scripts):
+                add_member(archive, f"scripts/{number}.pt", len(script), [script])
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+        temporary = None
+    except OSError as error:
+        raise Failure(problem("write", f"{path} cannot be written: {error.strerror or error}; choose another place with -o")) from error
+    finally:
+        if temporary:
+            os.unlink(temporary)
+
+
+# --- command line ----------------------------------------------------------------------------------------------------
+
+def pairs(parser, option, items, convert=lambda value: value):
+    found = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            parser.error(f"{option} takes NAME=VALUE, not '{item}'")
+        found[name] = convert(value)
+    return found
+
+
+def constant(parser):
+    def convert(text):
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+        if value is not None and not isinstance(value, (bool, int, float, str)):
+            parser.error(f"--concrete takes None, True, False, a number or a string, not '{text}'")
+        return value
+    return convert
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="fuseboard_trace.py", description="Traces a PyTorch model with torch.fx and writes a .fxt archive.")
+    parser.add_argument("source", metavar="SOURCE", help="file.py:name or package.module:name; a module, or a callable without arguments that returns one")
+    parser.add_argument("-o", "--output", metavar="OUT.fxt")
+    parser.add_argument("--input", nargs="+", action="append", default=[], metavar="SHAPE|FILE", help="a sample input, such as 1x3x224x224 or 1x77:int64")
+    parser.add_argument("--kwarg", action="append", default=[], metavar="NAME=SHAPE|FILE", help="a sample input by name")
+    parser.add_argument("--concrete", action="append", default=[], metavar="NAME=VALUE", help="fixes an argument of forward")
+    parser.add_argument("--leaf", action="append", default=[], metavar="PATH", help="keeps a module as one node")
+    parser.add_argument("--leaf-class", action="append", default=[], metavar="QUALNAME", help="keeps every module of a class as one node")
+    parser.add_argument("--wrap", action="append", default=[], metavar="QUALNAME", help="keeps a function as one call")
+    parser.add_argument("--keep-mode", action="store_true", help="traces in the mode the module is in; else in eval mode")
+    parser.add_argument("--doctor", action="store_true", help="finds a smallest set of leaves that lets the model trace")
+    parser.add_argument("--seed", type=int, default=0, help="for sample inputs given as shapes (0)")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    if not options.output and not options.doctor:
+        parser.error("-o OUT.fxt is needed (only --doctor goes without)")
+    options.input = [text for group in options.input for text in group]
+    options.kwarg = pairs(parser, "--kwarg", options.kwarg)
+    options.concrete = pairs(parser, "--concrete", options.concrete, constant(parser))
+    return options
+
+
+def work(options):
+    """Everything the options ask for. -> the --json document of a success"""
+    progress(0.0, "importing")
+    source = Source(options.source)
+    root = source.load()
+    if not options.keep_mode:
+        root.eval()
+    tracing = Tracing(root, source, options)
+    progress(0.4, "tracing")
+    leaves, result = list(options.leaf), {"ok": True}
+    if options.doctor:
+        leaves, met = tracing.doctor()
+        result.update(leaves=leaves, problems=met)
+        if not options.output:
+            return result
+    graph, tracer, notes = tracing.run(leaves)
+    progress(0.5, "running the sample inputs")
+    torch.manual_seed(options.seed)
+    inputs = bind_inputs(graph, options, tracing.concrete)
+    facts = {}
+    if options.input or options.kwarg:
+        facts, stopped = propagate(graph, root, inputs)
+        if stopped:
+            notes.append({"kind": "shapes", "message": f"some shapes are not known: {stopped}", "module": None, "node": None, "file": None, "line": None})
+    progress(0.7, "writing")
+    document = Document(root, graph, tracer, source, facts, inputs, notes)
+    contents = document.build()
+    write_archive(options.output, contents, document.tensors, document.scripts)
+    progress(1.0, "done")
+    return {**result, "output": options.output, "nodes": len(contents["nodes"]), "warnings": contents["warnings"]}
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    warnings.simplefilter("ignore")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):        # whatever the user's code prints is no result
+            result = work(options)
+    except Failure as failure:
+        if options.json:
+            print(json.dumps({"ok": False, "problems": failure.problems}))
+        else:
+            first = failure.problems[0]
+            where = f" ({first['file']}:{first['line']}: {first['source']})" if first["file"] else ""
+            print(f"cannot trace {options.source}: {first['message']}{where}", file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps(result))
+    else:
+        for warning in result.get("warnings", ()):
+            print(f"warning: {warning['message']}", file=sys.stderr)
+        if options.doctor:
+            print("\n".join(result["leaves"]) if result["leaves"] else "no leaf is needed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
