@@ -71,9 +71,10 @@ def class_name(obj):
 def near(name, names):
     """A hint of the names that are meant, perhaps, as ' (did you mean a, b?)'."""
     names = sorted(set(names))
-    found = [n for n in names if n and n == name.split(".", 1)[-1]] if name.startswith("self.") else []
-    found += [n for n in difflib.get_close_matches(name, names, 3, 0.5) if n not in found]
-    found += [n for n in names if n not in found and n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
+    found = [n for n in names if name == "self." + n]
+    if not found:
+        found = [n for n in names if n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
+        found += [n for n in difflib.get_close_matches(name, names, 3, 0.6) if n not in found]
     return f" (did you mean {', '.join(repr(n) for n in found[:3])}?)" if found else ""
 
 
@@ -374,7 +375,7 @@ class Tracing:
                 if name.startswith("_tensor_constant"):
                     del self.root.__dict__[name]
             raise Failure(trace_failure(error, tracer, self.root)) from error
-        notes = Warnings(self.root, graph, tracer)
+        notes = Notes(self.root, graph, tracer)
         if not torch.equal(random_state, torch.get_rng_state()):
             notes.add("random_constant", "forward draws random numbers while it is traced; they are constants of the graph from now on")
         return graph, tracer, notes.check(leaves, self.concrete)
@@ -443,7 +444,7 @@ class Tracing:
 
 # --- what a person should know about the trace -----------------------------------------------------------------------
 
-class Warnings:
+class Notes:
     def __init__(self, root, graph, tracer):
         self.root, self.graph, self.tracer = root, graph, tracer
         self.list = []
@@ -851,8 +852,7 @@ class Document:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                data = io.BytesIO()
-                torch.jit.save(torch.jit.script(module), data)
+                data = without_debug_files(torch.jit.script(module))
         except Exception as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             entry["kind"], entry["script_error"] = "opaque", lines[0] if lines else type(error).__name__
@@ -860,7 +860,7 @@ class Document:
                        f"in Fuseboard: {entry['script_error']}", entry["path"])
             return
         entry["kind"], entry["script"] = "script", f"scripts/{len(self.scripts)}.pt"
-        self.scripts.append(data.getvalue())
+        self.scripts.append(data)
 
 
 # --- the archive -----------------------------------------------------------------------------------------------------
@@ -899,6 +899,18 @@ def add_member(archive, name, size, chunks):
     with archive.open(info, "w", force_zip64=large) as member:
         for chunk in chunks:
             member.write(chunk)
+
+
+def without_debug_files(script):
+    """The TorchScript archive of a module, without the absolute paths of its source that torch keeps in *.debug_pkl."""
+    saved, stripped = io.BytesIO(), io.BytesIO()
+    torch.jit.save(script, saved)
+    with zipfile.ZipFile(saved) as source, zipfile.ZipFile(stripped, "w", zipfile.ZIP_STORED) as target:
+        for name in source.namelist():
+            if not name.endswith(".debug_pkl"):
+                data = source.read(name)
+                add_member(target, name, len(data), [data])
+    return stripped.getvalue()
 
 
 def write_archive(path, document, tensors, scripts):
