@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <unordered_set>
 
 namespace fb {
 
@@ -231,19 +232,31 @@ void Graph::restore(Node n, NodeId before)
     insertAt(before ? position(before) : order_.size(), std::move(n), true);
 }
 
-Status Graph::erase(NodeId id)
+Status Graph::erase(NodeId id) { return erase(std::vector{id}); }
+
+Status Graph::erase(const std::vector<NodeId> &ids)
 {
-    const auto &u = users(id);
-    if (!u.empty()) {
+    const std::unordered_set<NodeId> going(ids.begin(), ids.end());
+    for (NodeId id : ids) {
         std::string list;
-        for (NodeId user : u)
-            list += (list.empty() ? "" : ", ") + node(user).name;
-        return Error{"cannot remove " + node(id).name + ": it is used by " + list + "; rewire or remove those first"};
+        for (NodeId user : users(id))
+            if (!going.contains(user))
+                list += (list.empty() ? "" : ", ") + node(user).name;
+        if (!list.empty())
+            return Error{"cannot remove " + node(id).name + ": it is used by " + list + "; rewire or remove those first"};
     }
-    unlink(node(id));
-    order_.erase(order_.begin() + std::ptrdiff_t(position(id)));
-    names_.erase(node(id).name);
-    nodes_[id.value].reset();
+    if (going.size() == 1)
+        order_.erase(order_.begin() + std::ptrdiff_t(position(ids.front())));
+    else
+        std::erase_if(order_, [&](NodeId id) { return going.contains(id); });
+    for (NodeId id : going) {
+        unlink(node(id));
+        names_.erase(node(id).name);
+    }
+    for (NodeId id : going) {
+        users_[id.value].clear();
+        nodes_[id.value].reset();
+    }
     positionsValid_ = false;
     return {};
 }
@@ -311,6 +324,12 @@ void Graph::moveBefore(NodeId id, NodeId before)
     order_.erase(order_.begin() + std::ptrdiff_t(position(id)));
     positionsValid_ = false;
     order_.insert(order_.begin() + std::ptrdiff_t(position(before)), id);
+    positionsValid_ = false;
+}
+
+void Graph::reorder(std::vector<NodeId> order)
+{
+    order_ = std::move(order);
     positionsValid_ = false;
 }
 

@@ -89,6 +89,8 @@ public:
     NodeId insertBefore(NodeId before, Node n);
     NodeId insertAfter(NodeId after, Node n);
     Status erase(NodeId id);                                            // refuses while it has users, and lists them
+    // Many at once, in one sweep; refuses, changing nothing, when one of them is used by a node that stays.
+    Status erase(const std::vector<NodeId> &ids);
     void setArgs(NodeId id, ArgList args, Kwargs kwargs);
     void setTarget(NodeId id, Opcode op, std::string target);
     void setMeta(NodeId id, std::optional<TensorMeta> meta);
@@ -97,6 +99,8 @@ public:
     // Every use of `from` becomes a use of `to`, except in `except`.
     void replaceAllUses(NodeId from, NodeId to, NodeId except = {});
     void moveBefore(NodeId id, NodeId before);
+    // The same nodes in another order.
+    void reorder(std::vector<NodeId> order);
     // A node with a given id and position, for undoing an extraction exactly. The id must have belonged to this document and be free.
     void restore(Node n, NodeId before /* NodeId{}: at the end */);
 

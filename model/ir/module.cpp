@@ -116,11 +116,11 @@ void GraphModule::dropUnused()
     OrderedTable<ModuleInfo> keptModules;
     for (const auto &[path, info] : modules)
         if (keep.contains(path) || belowUsed(path))
-            keptModules.set(path, *info);
+            keptModules.share(path, info);
     OrderedTable<TensorEntry> keptTensors;
     for (const auto &[fqn, entry] : tensors)
         if (keepTensors.contains(fqn) || belowUsed(fqn))
-            keptTensors.set(fqn, *entry);
+            keptTensors.share(fqn, entry);
     modules = std::move(keptModules);
     tensors = std::move(keptTensors);
 }

@@ -26,9 +26,10 @@ public:
         return it == index_.end() ? nullptr : entries_[it->second].second.get();
     }
     bool contains(std::string_view key) const { return find(key) != nullptr; }
-    void set(const std::string &key, V value)
+    void set(const std::string &key, V value) { share(key, std::make_shared<const V>(std::move(value))); }
+    // An entry of another table, without a copy: how a table is rebuilt in one sweep.
+    void share(const std::string &key, std::shared_ptr<const V> shared)
     {
-        auto shared = std::make_shared<const V>(std::move(value));
         auto [it, fresh] = index_.try_emplace(key, entries_.size());
         if (fresh)
             entries_.emplace_back(key, std::move(shared));
