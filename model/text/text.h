@@ -16,6 +16,9 @@ namespace fb {
 struct TextDialect {
     bool numUsers = true;              // "[num_users=1]", before 2.0 "[#users=1]"
     bool freesUnused = true;           // "mul = add * 2;  mul = None" for a value nobody uses
+    bool nestedArguments = true;       // enums, named tuples and tensors are printed as code inside tuples, lists and slices too
+    bool keepsNumbers = true;          // a free name that ends in a number is kept as it is ("x_01")
+    bool passForNoBody = false;        // a graph of placeholders alone has a body
     static TextDialect of(std::string_view torchVersion);
 };
 
