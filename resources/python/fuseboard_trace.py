@@ -68,6 +68,10 @@ def class_name(obj):
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
+def first_line(error):
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def near(name, names):
     """A hint of the names that are meant, perhaps, as ' (did you mean a, b?)'."""
     names = sorted(set(names))
@@ -144,7 +148,8 @@ class Source:
         made = module
         for part in self.name.split("."):
             if not hasattr(made, part):
-                raise Failure(problem("source", f"{self.place} has no '{self.name}'{near(self.name, [n for n in vars(module) if n[0] != '_'])}"))
+                raise Failure(problem("source", f"{self.place} has no '{self.name}'"
+                                      f"{near(self.name, [n for n, v in vars(module).items() if callable(v)])}"))
             made = getattr(made, part)
         if not isinstance(made, torch.nn.Module):
             made = self._call(made)
@@ -204,8 +209,7 @@ class Source:
             where = {"file": self.sources.name(error.filename or self.place), "line": error.lineno, "code": (error.text or "").strip()}
             raise Failure(problem(kind, f"{what}: syntax error, {error.msg}", where=where)) from error
         except Exception as error:
-            first = str(error).strip().split("\n")[0]
-            raise Failure(problem(kind, f"{what}: {type(error).__name__}: {first}", where=self.sources.of_error(error))) from error
+            raise Failure(problem(kind, f"{what}: {type(error).__name__}: {first_line(error)}", where=self.sources.of_error(error))) from error
 
 
 # --- tracing ---------------------------------------------------------------------------------------------------------
@@ -306,7 +310,7 @@ REASONS = [
 
 
 def explain(error):
-    text = str(error).strip().split("\n")[0]
+    text = first_line(error)
     for kind, pattern, meaning in REASONS:
         if re.search(pattern, text):
             return kind, meaning
@@ -314,7 +318,7 @@ def explain(error):
     if isinstance(error, TypeError) and called and hasattr(torch, called.group(1)):
         return "argument", f"calls torch.{called.group(1)}() with a traced value where it needs a plain number"
     if isinstance(error, NameError) and "not installed as a submodule" in text:
-        return "unregistered", "calls a module that is not registered as a submodule of the model"
+        return "unregistered", "calls a module that is not registered as its submodule"
     return "error", f"raised {type(error).__name__}: {text}"
 
 
@@ -324,6 +328,9 @@ def trace_failure(error, tracer, root):
     path, cls = (stack[-1][0], stack[-1][1]) if stack else ("", class_name(root))
     kind, meaning = explain(error)
     where = tracer.sources.of_error(error)
+    if kind == "unregistered":
+        return problem(kind, f"{f'module {path!r}' if path else 'the root module'} {meaning}; keep such modules in an nn.ModuleList or nn.ModuleDict",
+                       path, cls, where)
     if path:
         fixes = [{"kind": "leaf", "module": path, "label": "Mark as leaf"},
                  {"kind": "leaf-class", "module": path, "class": cls, "label": f"Mark every {cls.rsplit('.', 1)[-1]} as leaf"}]
@@ -374,7 +381,8 @@ class Tracing:
             for name in set(self.root.__dict__) - before:       # the constants of a trace that came to nothing
                 if name.startswith("_tensor_constant"):
                     del self.root.__dict__[name]
-            raise Failure(trace_failure(error, tracer, self.root)) from error
+            found = trace_failure(error, tracer, self.root)
+            raise Failure(found if found["kind"] != "error" else self._model_fault(found)) from error
         notes = Notes(self.root, graph, tracer)
         if not torch.equal(random_state, torch.get_rng_state()):
             notes.add("random_constant", "forward draws random numbers while it is traced; they are constants of the graph from now on")
@@ -400,6 +408,21 @@ class Tracing:
                 self.run(rest)
                 leaves = rest
         return leaves, [p for p in met if p["module"] in leaves]
+
+    def _model_fault(self, found):
+        """Where forward fails in the same way without tracing, the model is to be mended, not the trace."""
+        if not self.options.input and not self.options.kwarg:
+            return found
+        arguments = [sample(text) for text in self.options.input]
+        named = {name: sample(text, name) for name, text in self.options.kwarg.items()}
+        try:
+            with torch.no_grad():
+                self.root(*arguments, **named, **self.concrete)
+        except Exception as error:
+            where = self.source.sources.of_error(error)
+            return problem("model", f"forward fails on the sample inputs without tracing, too: {type(error).__name__}: {first_line(error)}; "
+                           "mend the model or give other inputs", found["module"], found["class"], where)
+        return found
 
     def _concrete(self):
         parameters = [n for n in inspect.signature(self.root.forward).parameters]
@@ -557,7 +580,7 @@ def sample(text, name=""):
                 return torch.randn(sizes, dtype=torch.float32 if dtype.is_floating_point else dtype).to(dtype)
             return torch.randint(0, 2, sizes).to(dtype)      # small enough for any index or mask
         except RuntimeError as error:
-            raise Failure(problem("input", f"a sample input of {text} cannot be made: {str(error).splitlines()[0]}")) from error
+            raise Failure(problem("input", f"a sample input of {text} cannot be made: {first_line(error)}")) from error
     if not text.endswith((".npy", ".npz", ".safetensors")):
         raise Failure(problem("input", f"'{text}' is neither a shape such as 1x3x224x224 nor a .npy, .npz or .safetensors file"))
     try:
@@ -594,7 +617,7 @@ def bind_inputs(graph, options, concrete):
     for node, text in zip(positional, options.input):
         values[node] = sample(text, node.target)
     for node in positional[len(options.input):]:
-        if node.args:
+        if node.args and (node.args[0] is not None or not node.users):
             values[node] = node.args[0]
     if rest:
         values[rest] = tuple(sample(text) for text in options.input[len(positional):])
@@ -644,7 +667,7 @@ def propagate(graph, root, inputs):
                         else:
                             value = node.target(*args, **kwargs)
                 except Exception as error:
-                    return facts, f"{node.name} fails on the sample inputs: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}"
+                    return facts, f"{node.name} fails on the sample inputs: {first_line(error)}"
                 values[node] = value
                 if isinstance(value, torch.Tensor):
                     facts[node] = (list(value.shape), str(value.dtype).replace("torch.", ""))
@@ -709,7 +732,7 @@ class Document:
         return {
             "format": "fuseboard-fxt", "version": 1, "torch": torch.__version__, "python": sys.version.split()[0],
             "source": self.source.shown, "root_class": self.root._get_name(),
-            "inputs": [{"name": n.name, "shape": self.facts[n][0], "dtype": self.facts[n][1]} for n in self.inputs if n in self.facts],
+            "inputs": [{"name": n.name, "shape": self.facts[n][0], "dtype": self.facts[n][1]} for n in self.graph.nodes if n in self.inputs and n in self.facts],
             "nodes": nodes, "modules": modules, "tensors": names, "globals": names_used,
             "wrapped": re.findall(r"^torch\.fx\._symbolic_trace\.wrap\(\"(.*?)\"\)$", code, re.M), "warnings": self.warnings,
             "return_type": self._annotation(output.type) if output is not None else ""}
@@ -854,8 +877,7 @@ class Document:
                 warnings.simplefilter("ignore")
                 data = without_debug_files(torch.jit.script(module))
         except Exception as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            entry["kind"], entry["script_error"] = "opaque", lines[0] if lines else type(error).__name__
+            entry["kind"], entry["script_error"] = "opaque", first_line(error).rstrip(":")
             self._warn("opaque", f"leaf '{entry['path']}' ({entry['class']}) does not script, so it is shown and exported but cannot run "
                        f"in Fuseboard: {entry['script_error']}", entry["path"])
             return
