@@ -38,6 +38,7 @@ struct NodeQuant {
     std::string pattern;                         // "ConvReLU2d", "add + relu"
     int group = -1;                              // values with one group share one observer; -1: not observed
     std::optional<QuantParams> fixed;            // fixed qparams (sigmoid ...), else chosen by the observer
+    NodeId last;                                 // Int8: the node that gives the pattern's value (itself, or the ReLU that joins it)
 };
 
 struct QuantPlan {
@@ -63,6 +64,7 @@ struct QuantRow {
     uint64_t nonFinite = 0;                      // nan and inf seen in calibration (kept out)
     std::vector<double> weightScales;
     std::vector<std::string> flags;              // "constant zero", "nan or inf in calibration data", ...
+    std::string converted;                       // the node of the converted graph that gives this value
 };
 
 struct QuantResult {
