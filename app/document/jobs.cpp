@@ -1,7 +1,5 @@
 #include "app/document/jobs.h"
 
-#include <QPointer>
-
 namespace fb {
 
 Jobs::Jobs(QObject *parent) : QObject(parent)
@@ -20,21 +18,19 @@ int Jobs::start(const QString &name, std::function<JobAnswer(JobContext &)> work
 {
     const int id = nextId_++;
     auto context = std::make_shared<JobContext>();
-    QPointer<Jobs> self(this);
-    context->report = [self, id](double fraction, const QString &text) {
-        if (!self)
-            return;
+    // The destructor waits for the pool, so `this` outlives every job; queued calls die with it.
+    context->report = [this, id](double fraction, const QString &text) {
         QMetaObject::invokeMethod(
-            self.data(),
-            [self, id, fraction, text] {
-                JobInfo *info = self ? self->find(id) : nullptr;
+            this,
+            [this, id, fraction, text] {
+                JobInfo *info = find(id);
                 if (!info || !info->running)
                     return;
                 info->fraction = fraction;
                 info->text = text;
-                const double elapsed = double(self->clocks_[id].elapsed()) / 1000;
+                const double elapsed = double(clocks_[id].elapsed()) / 1000;
                 info->secondsLeft = fraction > 0.01 ? elapsed * (1 - fraction) / fraction : -1;
-                emit self->changed();
+                emit changed();
             },
             Qt::QueuedConnection);
     };
@@ -46,12 +42,9 @@ int Jobs::start(const QString &name, std::function<JobAnswer(JobContext &)> work
     infos_.prepend(info);
     while (infos_.size() > 20 && !infos_.back().running)
         infos_.removeLast();
-    pool_.start([self, id, context, work = std::move(work)] {
+    pool_.start([this, id, context, work = std::move(work)] {
         JobAnswer answer = context->cancelled ? JobAnswer{} : work(*context);
-        if (!self)
-            return;
-        QMetaObject::invokeMethod(
-            self.data(), [self, id, answer = std::move(answer)] { if (self) self->finish(id, answer); }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(this, [this, id, answer = std::move(answer)] { finish(id, answer); }, Qt::QueuedConnection);
     });
     emit changed();
     return id;

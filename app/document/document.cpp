@@ -1,0 +1,381 @@
+#include "app/document/document.h"
+
+#include <set>
+
+#include <QFileInfo>
+
+#include "app/document/workflow.h"
+#include "model/io/fxt.h"
+#include "passes/edits.h"
+#include "passes/fuse.h"
+
+namespace fb {
+
+namespace {
+
+constexpr uint64_t kCalibrationBatch = 8;
+
+} // namespace
+
+QString qs(std::string_view s) { return QString::fromUtf8(s.data(), qsizetype(s.size())); }
+
+GraphDocument::GraphDocument(QObject *parent) : QObject(parent) {}
+
+QString GraphDocument::title() const
+{
+    return isOpen() ? name_ : tr("Fuseboard");
+}
+
+void GraphDocument::push(const QString &name, DocumentState state)
+{
+    while (history_.size() > current_ + 1)
+        history_.removeLast();
+    history_.append({name, std::move(state)});
+    ++current_;
+    stateChanged();
+}
+
+void GraphDocument::stateChanged()
+{
+    ++revision_;
+    plan_.reset();
+    updateProblems();
+    emit changed();
+    updatePlan();
+}
+
+void GraphDocument::undo()
+{
+    if (canUndo()) {
+        --current_;
+        stateChanged();
+    }
+}
+
+void GraphDocument::redo()
+{
+    if (canRedo()) {
+        ++current_;
+        stateChanged();
+    }
+}
+
+void GraphDocument::runOnState(const QString &name, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work)
+{
+    const quint64 revision = revision_;
+    jobs_.start(name, [this, name, revision, snapshot = state(), work = std::move(work)](JobContext &context) {
+        Result<Deliver> answer = work(snapshot, context);
+        if (!answer) {
+            const QString message = qs(answer.message());
+            return JobAnswer{message, true, [this, name, message] { emit failed(name, message); }};
+        }
+        return JobAnswer{tr("done"), false, [this, name, revision, deliver = *answer] {
+                             if (revision == revision_)
+                                 deliver();
+                             else
+                                 emit failed(name, tr("the document changed meanwhile, so the answer was dropped; start it again"));
+                         }};
+    });
+}
+
+void GraphDocument::open(const QString &path)
+{
+    const QString file = QFileInfo(path).fileName();
+    jobs_.start(tr("Open %1").arg(file), [this, path, file](JobContext &) {
+        Result<GraphModule> gm = readFxt(path.toStdString());
+        if (!gm) {
+            const QString message = qs(gm.message());
+            return JobAnswer{message, true, [this, file, message] { emit failed(tr("Open %1").arg(file), message); }};
+        }
+        auto shared = std::make_shared<const GraphModule>(std::move(*gm));
+        return JobAnswer{tr("%n node(s)", nullptr, int(shared->graph.size())), false,
+                         [this, path, file, shared] { adopt(GraphModule(*shared), path, file); }};
+    });
+}
+
+void GraphDocument::adopt(GraphModule gm, const QString &path, const QString &title)
+{
+    DocumentState state;
+    state.graph = std::make_shared<const GraphModule>(std::move(gm));
+    path_ = path;
+    name_ = title;
+    dataPath_.clear();
+    extraProblems_.clear();
+    history_ = {Step{tr("Open"), std::move(state)}};
+    current_ = first_ = saved_ = 0;
+    stateChanged();
+    emit opened();
+}
+
+void GraphDocument::edit(const QString &name, const std::string &edit)
+{
+    if (isInt8())
+        return emit failed(name, tr("the graph is in int8; undo the conversion to edit it"));
+    runOnState(name, [this, name, edit](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+        GraphModule gm = *s.graph;
+        const Pass pass = [&edit](GraphModule &work) { return applyEdits(work, "[" + edit + "]"); };
+        Result<PassReport> report = runPass(name.toStdString(), pass, gm, &context.cancelled);
+        if (!report)
+            return report.error();
+        QStringList lines;
+        for (const PassItem &item : report->done)
+            lines << qs(item.what);
+        for (const PassItem &item : report->kept)
+            lines << qs(item.what);
+        DocumentState next = s;
+        next.graph = std::make_shared<const GraphModule>(std::move(gm));
+        next.evaluation.reset();
+        next.edits.push_back(edit);
+        return Deliver([this, name, next, lines, changed = report->changed] {
+            if (changed)
+                push(name, next);
+            emit done(name, lines.isEmpty() ? tr("nothing to change") : lines.join(QStringLiteral("\n")));
+        });
+    });
+}
+
+void GraphDocument::configure(const QString &name, QuantConfig config)
+{
+    if (config == state().config || !isOpen())
+        return;
+    if (isInt8())
+        return emit failed(name, tr("the graph is in int8; undo the conversion to change its configuration"));
+    DocumentState next = state();
+    next.config = std::move(config);
+    push(name, std::move(next));
+}
+
+void GraphDocument::updatePlan()
+{
+    if (!isOpen() || isInt8())
+        return;
+    const quint64 revision = revision_;
+    jobs_.start(tr("Plan quantization"), [this, revision, snapshot = state()](JobContext &) {
+        Result<QuantPlan> plan = planQuantization(*snapshot.graph, snapshot.config);
+        if (!plan) {
+            const QString message = qs(plan.message());
+            return JobAnswer{message, true, [this, message] { emit failed(tr("Plan quantization"), message); }};
+        }
+        auto shared = std::make_shared<const QuantPlan>(std::move(*plan));
+        return JobAnswer{tr("done"), false, [this, revision, shared] {
+                             if (revision != revision_)
+                                 return;
+                             plan_ = shared;
+                             updateProblems();
+                             emit planChanged();
+                         }};
+    });
+}
+
+void GraphDocument::calibrate(const QString &dataPath)
+{
+    if (isInt8())
+        return emit failed(tr("Calibrate"), tr("the graph is in int8; undo the conversion to calibrate again"));
+    const QString name = tr("Prepare: fuse");
+    runOnState(name, [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+        GraphModule gm = *s.graph;
+        Result<PassReport> report = runPass(name.toStdString(), fuseAll, gm, &context.cancelled);
+        if (!report)
+            return report.error();
+        DocumentState next = s;
+        next.graph = std::make_shared<const GraphModule>(std::move(gm));
+        next.edits.push_back(R"({"op": "fuse"})");
+        next.fused = *report;
+        return Deliver([this, name, next, dataPath, changed = report->changed] {
+            if (changed)
+                push(name, next);
+            calibrateNow(dataPath);
+        });
+    });
+}
+
+void GraphDocument::calibrateNow(const QString &dataPath)
+{
+    const QString name = tr("Calibrate");
+    runOnState(name, [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+        Result<DataSet> data = openData(dataPath.toStdString(), *s.graph);
+        if (!data)
+            return data.error();
+        CalibrateOptions options;
+        options.cancel = &context.cancelled;
+        options.batch = kCalibrationBatch;
+        options.progress = [&context](const CalibrationProgress &p) {
+            context.progress(p.total ? double(p.done) / double(p.total) : -1,
+                             tr("%1 of %2 samples").arg(p.done).arg(p.total));
+        };
+        Result<Calibration> calibration = fb::calibrate(*s.graph, *data, options);
+        if (!calibration)
+            return calibration.error();
+        DocumentState next = s;
+        next.calibration = std::make_shared<const Calibration>(std::move(*calibration));
+        return Deliver([this, name, next, dataPath] {
+            dataPath_ = dataPath;
+            push(name, next);
+            emit done(name, tr("%1 samples").arg(next.calibration->samples));
+        });
+    });
+}
+
+void GraphDocument::convertToInt8()
+{
+    const QString name = tr("Convert to int8");
+    if (isInt8())
+        return emit failed(name, tr("the graph is in int8 already"));
+    if (!state().calibration)
+        return emit failed(name, tr("nothing was calibrated yet: calibrate on data first"));
+    runOnState(name, [this, name](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+        Result<QuantPlan> plan = planQuantization(*s.graph, s.config);
+        if (!plan)
+            return plan.error();
+        auto result = std::make_shared<QuantResult>();
+        GraphModule gm = *s.graph;
+        const Pass pass = [&](GraphModule &work) -> Result<PassReport> {
+            Result<QuantResult> converted = convert(work, *plan, *s.calibration);
+            if (!converted)
+                return converted.error();
+            *result = std::move(*converted);
+            work = result->graph;
+            return result->report;
+        };
+        Result<PassReport> report = runPass(name.toStdString(), pass, gm, &context.cancelled);
+        if (!report)
+            return report.error();
+        DocumentState next = s;
+        next.floatGraph = s.graph;
+        next.converted = result;
+        next.graph = std::make_shared<const GraphModule>(std::move(gm));
+        int int8 = 0;
+        for (const auto &[id, q] : plan->nodes)
+            int8 += q.state == QuantState::Int8;
+        return Deliver([this, name, next, int8] {
+            push(name, next);
+            emit done(name, tr("%n node(s) in int8", nullptr, int8));
+        });
+    });
+}
+
+void GraphDocument::evaluate(const QString &dataPath)
+{
+    const QString name = tr("Evaluate");
+    if (!isInt8())
+        return emit failed(name, tr("there is no int8 graph yet: convert first"));
+    runOnState(name, [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+        Result<DataSet> data = openData(dataPath.toStdString(), *s.floatGraph);
+        if (!data)
+            return data.error();
+        Result<Evaluation> e = evaluateModels(*s.floatGraph, *s.graph, s.config.backend, *data, &context.cancelled,
+                                              [&context](double f) { context.progress(f); });
+        if (!e)
+            return e.error();
+        DocumentState next = s;
+        next.evaluation = *e;
+        return Deliver([this, name, next, e = *e] {
+            history_[current_].state = next;          // a figure about this state, not another state
+            emit changed();
+            emit done(name, e.accuracyFloat < 0
+                          ? tr("outputs: SQNR %1 dB; the data has no labels").arg(e.sqnrDb, 0, 'f', 1)
+                          : tr("float %1 %, int8 %2 %, %3 samples, SQNR %4 dB")
+                                .arg(e.accuracyFloat * 100, 0, 'f', 2)
+                                .arg(e.accuracyInt8 * 100, 0, 'f', 2)
+                                .arg(e.samples)
+                                .arg(e.sqnrDb, 0, 'f', 1));
+        });
+    });
+}
+
+void GraphDocument::exportTo(const QString &folder, bool int8Form)
+{
+    const QString name = tr("Export");
+    if (int8Form && !isInt8())
+        return emit failed(name, tr("there is no int8 graph yet: convert first"));
+    runOnState(name, [this, name, folder, int8Form, path = path_, dataPath = dataPath_](const DocumentState &s,
+                                                                                       JobContext &context) -> Result<Deliver> {
+        ExportRequest request;
+        request.floatGraph = s.floatGraph ? s.floatGraph : s.graph;
+        request.converted = int8Form ? s.converted : nullptr;
+        request.calibration = s.calibration;
+        request.config = s.config;
+        request.edits = s.edits;
+        request.fused = s.fused;
+        request.batch = kCalibrationBatch;
+        request.modelPath = path.toStdString();
+        request.dataPath = dataPath.toStdString();
+        request.evaluation = s.evaluation;
+        request.directory = folder.toStdString();
+        request.cancel = &context.cancelled;
+        if (Status ok = exportFolder(request); !ok)
+            return ok.error();
+        return Deliver([this, name, folder] { emit done(name, tr("written to %1").arg(folder)); });
+    });
+}
+
+void GraphDocument::saveAs(const QString &path)
+{
+    const QString name = tr("Save");
+    runOnState(name, [this, name, path](const DocumentState &s, JobContext &) -> Result<Deliver> {
+        if (Status ok = writeFxt(*s.graph, path.toStdString()); !ok)
+            return ok.error();
+        return Deliver([this, name, path] {
+            path_ = path;
+            name_ = QFileInfo(path).fileName();
+            saved_ = current_;
+            emit changed();
+            emit done(name, path);
+        });
+    });
+}
+
+int GraphDocument::staleNodes() const
+{
+    const DocumentState &s = state();
+    if (!s.calibration)
+        return -1;
+    if (!plan_)
+        return 0;
+    int stale = 0;
+    for (const auto &[id, q] : plan_->nodes)
+        stale += q.group >= 0 && s.graph->graph.contains(id) && !s.calibration->nodes.contains(s.graph->graph[id].name);
+    return stale;
+}
+
+void GraphDocument::setExtraProblems(QList<Problem> problems)
+{
+    extraProblems_ = std::move(problems);
+    updateProblems();
+}
+
+void GraphDocument::updateProblems()
+{
+    QList<Problem> list = extraProblems_;
+    if (isOpen()) {
+        const DocumentState &s = state();
+        for (const TraceWarning &w : s.graph->provenance.warnings)
+            list.append({Problem::Warning, qs(w.node.empty() ? w.module : w.node), qs(w.message), {}, {}, {}});
+        for (const NotExecutable &n : notExecutable(*s.graph))
+            list.append({Problem::Fault, qs(n.node), qs(n.reason), {}, {}, {}});
+        if (s.calibration && !isInt8()) {
+            for (const auto &[node, t] : s.calibration->nodes) {
+                if (t.nan || t.positiveInf || t.negativeInf)
+                    list.append({Problem::Warning, qs(node),
+                                 tr("%1 gave %2 nan and %3 inf in calibration; they were kept out of its range")
+                                     .arg(qs(node)).arg(t.nan).arg(t.positiveInf + t.negativeInf), {}, {}, {}});
+                if (t.count && t.min == 0 && t.max == 0)
+                    list.append({Problem::Warning, qs(node), tr("%1 was zero in every sample").arg(qs(node)), {}, {}, {}});
+            }
+            if (const int stale = staleNodes(); stale > 0)
+                list.append({Problem::Warning, {}, tr("%n node(s) changed since calibration", nullptr, stale), tr("Calibrate again"),
+                             QStringLiteral("recalibrate"), {}});
+        }
+        if (plan_ && !isInt8()) {
+            for (const auto &[id, q] : plan_->nodes)
+                if (q.state == QuantState::FloatUnsupported && s.graph->graph.contains(id))
+                    list.append({Problem::Note, qs(s.graph->graph[id].name), qs(q.reason), {}, {}, {}});
+        }
+    }
+    if (list != problems_) {
+        problems_ = list;
+        emit problemsChanged();
+    }
+}
+
+} // namespace fb

@@ -1,0 +1,82 @@
+// Fuseboard: tracing a Python model with real torch.fx, in the user's own interpreter. GPL-3.0-or-later.
+//
+// Opening a file never runs code; tracing does, so it happens only on the user's command and in a process of its own, which
+// runs resources/python/fuseboard_trace.py and answers with one JSON document.
+#pragma once
+
+#include <functional>
+
+#include <QList>
+#include <QObject>
+#include <QProcess>
+#include <QStringList>
+
+namespace fb {
+
+struct TraceRequest {
+    QString source;                    // "net.py:make" or "package.module:name"
+    QString output;                    // OUT.fxt
+    QStringList inputs;                // SHAPE or FILE each
+    QStringList kwargs, concrete;      // NAME=...
+    QStringList leaves, leafClasses, wraps;
+    QString python;                    // empty: the default one, see pythonProgram()
+    bool doctor = false;
+    int seed = 0;
+
+    QStringList arguments() const;     // of fuseboard_trace.py, with --json
+};
+
+struct TraceFix {
+    QString kind, module, label;       // "leaf", "blk", "Mark as leaf"
+};
+
+struct TraceProblem {
+    QString kind, module, className, file, source, message;
+    int line = 0;
+    QList<TraceFix> fixes;
+    QString sentence() const;          // "gain (GainLimit), net.py:34: ..."
+};
+
+struct TraceResult {
+    bool ok = false;
+    bool cancelled = false;
+    int exitCode = 1;
+    QString error;                     // one sentence where it failed without problems of its own
+    QList<TraceProblem> problems;
+    QStringList warnings;
+    QByteArray json;                   // the tracer's whole answer
+    QString sentence() const;          // why it failed, in one sentence
+};
+
+// The interpreter: `asked`, else FUSEBOARD_PYTHON, an active virtual environment, the one Fuseboard was built with.
+QString pythonProgram(const QString &asked = {});
+// A file below resources/: FUSEBOARD_RESOURCES, else beside the program, else the source tree it was built from.
+QString resourcePath(const QString &name);
+
+class Tracer : public QObject {
+    Q_OBJECT
+public:
+    explicit Tracer(QObject *parent = nullptr);
+    ~Tracer() override;
+
+    void start(const TraceRequest &request);
+    void cancel();
+    bool isRunning() const { return process_.state() != QProcess::NotRunning; }
+
+signals:
+    void progress(double fraction, const QString &text);
+    void finished(const fb::TraceResult &result);
+
+private:
+    void readProgress();
+    void finish();
+    QProcess process_;
+    QByteArray errors_, partial_;
+    QString program_;
+    bool cancelled_ = false, reported_ = false;
+};
+
+// Blocks until it is done. `progress` is called on the way.
+TraceResult trace(const TraceRequest &request, const std::function<void(double, const QString &)> &progress = {});
+
+} // namespace fb

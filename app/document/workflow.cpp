@@ -1,0 +1,303 @@
+#include "app/document/workflow.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <QCryptographicHash>
+#include <QFile>
+#include <QFileInfo>
+#include <nlohmann/json.hpp>
+
+#include "model/exec/tensor_ops.h"
+#include "passes/export_python.h"
+
+namespace fb {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string fileName(const std::string &path) { return QFileInfo(QString::fromStdString(path)).fileName().toStdString(); }
+
+// The first tensor of a model's answer: what accuracy is taken from.
+Tensor firstTensor(const Arg &value)
+{
+    Tensor found;
+    forEachTensor(value, [&](const Tensor &t) {
+        if (!found)
+            found = t;
+    });
+    return found;
+}
+
+std::vector<Tensor> allTensors(const Arg &value)
+{
+    std::vector<Tensor> out;
+    forEachTensor(value, [&](const Tensor &t) { out.push_back(t); });
+    return out;
+}
+
+std::optional<std::vector<int64_t>> labelsOf(const DataSet &data)
+{
+    for (const char *name : {"labels", "label", "y", "targets"}) {
+        auto it = data.extra.find(name);
+        if (it == data.extra.end() || !it->second || isFloatingPoint(it->second->dtype) || it->second->numel() != int64_t(data.samples))
+            continue;
+        std::vector<int64_t> labels;
+        for (double v : toDoubles(*it->second))
+            labels.push_back(int64_t(v));
+        return labels;
+    }
+    return std::nullopt;
+}
+
+// Rows of `logits` whose largest value stands at the label. Only for a [batch, classes] answer.
+std::optional<uint64_t> countRight(const Tensor &logits, const std::vector<int64_t> &labels, uint64_t begin)
+{
+    if (!logits || logits->sizes.size() != 2)
+        return std::nullopt;
+    const std::vector<double> values = toDoubles(*logits);
+    const auto rows = uint64_t(logits->sizes[0]), classes = uint64_t(logits->sizes[1]);
+    uint64_t right = 0;
+    for (uint64_t r = 0; r < rows; ++r) {
+        const auto row = values.begin() + std::ptrdiff_t(r * classes);
+        right += std::max_element(row, row + std::ptrdiff_t(classes)) - row == labels[begin + r];
+    }
+    return right;
+}
+
+// The sample that model.py checks itself with: the data's first, else seeded random in the traced shapes.
+Result<std::vector<Arg>> sampleInputs(const ExportRequest &request)
+{
+    std::vector<Arg> inputs;
+    if (!request.dataPath.empty()) {
+        Result<DataSet> data = openData(request.dataPath, *request.floatGraph);
+        if (!data)
+            return data.error();
+        for (const Tensor &t : data->inputs) {
+            Result<Tensor> row = sliceRows(t, 0, 1);
+            if (!row)
+                return row.error();
+            inputs.emplace_back(*row);
+        }
+        return inputs;
+    }
+    for (const InputSpec &spec : request.floatGraph->provenance.inputs) {
+        std::string shape;
+        for (int64_t s : spec.shape)
+            shape += (shape.empty() ? "" : "x") + std::to_string(s);
+        Result<Tensor> t = randomTensor(shape + (spec.dtype.empty() ? "" : ":" + spec.dtype), 0, int(inputs.size()));
+        if (!t)
+            return t.error();
+        inputs.emplace_back(*t);
+    }
+    return inputs;
+}
+
+Json rowJson(const QuantRow &row)
+{
+    Json j{{"node", row.node}, {"op", row.op}, {"state", row.state}, {"dtype", row.dtype}};
+    if (!row.reason.empty())
+        j["reason"] = row.reason;
+    if (!row.observer.empty()) {
+        j["observer"] = row.observer;
+        j["scale"] = row.scale;
+        j["zero_point"] = row.zeroPoint;
+        j["min"] = row.min;
+        j["max"] = row.max;
+        if (row.group >= 0)
+            j["shared_group"] = row.group;
+    }
+    if (!row.weightScales.empty())
+        j["weight_scales"] = row.weightScales;
+    if (row.nonFinite)
+        j["non_finite"] = row.nonFinite;
+    if (!row.flags.empty())
+        j["flags"] = row.flags;
+    return j;
+}
+
+Json itemsJson(const std::vector<PassItem> &items)
+{
+    Json list = Json::array();
+    for (const PassItem &item : items)
+        list.push_back({{"node", item.node}, {"what", item.what}});
+    return list;
+}
+
+} // namespace
+
+std::string fileHash(const std::string &path)
+{
+    QFile file(QString::fromStdString(path));
+    QCryptographicHash hash(QCryptographicHash::Sha256);
+    if (!file.open(QIODevice::ReadOnly) || !hash.addData(&file))
+        return {};
+    return hash.result().toHex().toStdString();
+}
+
+Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModule &int8Graph, const std::string &backend,
+                                  const DataSet &data, const CancelFlag *cancel, const Progress &progress)
+{
+    Result<Interpreter> reference = Interpreter::create(floatGraph);
+    if (!reference)
+        return reference.error();
+    Result<Interpreter> int8 = Interpreter::create(int8Graph);
+    if (!int8)
+        return int8.error();
+    const auto labels = labelsOf(data);
+    RunOptions floatRun{{}, cancel, {}}, int8Run{{}, cancel, backend};
+
+    Evaluation e;
+    e.data = fileName(data.source);
+    uint64_t rightFloat = 0, rightInt8 = 0;
+    bool scored = labels.has_value();
+    double signal = 0, noise = 0;
+    const uint64_t step = 32;
+    for (uint64_t begin = 0; begin < data.samples; begin += step) {
+        const uint64_t end = std::min(data.samples, begin + step);
+        std::vector<Arg> inputs;
+        for (const Tensor &t : data.inputs) {
+            Result<Tensor> rows = sliceRows(t, int64_t(begin), int64_t(end));
+            if (!rows)
+                return rows.error();
+            inputs.emplace_back(*rows);
+        }
+        Result<Arg> a = reference->run(inputs, floatRun);
+        if (!a)
+            return a.error();
+        Result<Arg> b = int8->run(inputs, int8Run);
+        if (!b)
+            return b.error();
+        const auto left = allTensors(*a), right = allTensors(*b);
+        for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+            const auto x = toDoubles(*left[i]), y = toDoubles(*right[i]);
+            for (size_t k = 0; k < std::min(x.size(), y.size()); ++k) {
+                signal += x[k] * x[k];
+                noise += (x[k] - y[k]) * (x[k] - y[k]);
+            }
+        }
+        if (scored) {
+            const auto ra = countRight(firstTensor(*a), *labels, begin), rb = countRight(firstTensor(*b), *labels, begin);
+            scored = ra && rb;
+            rightFloat += ra.value_or(0);
+            rightInt8 += rb.value_or(0);
+        }
+        e.samples = end;
+        if (progress)
+            progress(double(end) / double(data.samples));
+    }
+    e.sqnrDb = noise > 0 ? 10 * std::log10(signal / noise) : INFINITY;
+    if (scored && e.samples) {
+        e.accuracyFloat = double(rightFloat) / double(e.samples);
+        e.accuracyInt8 = double(rightInt8) / double(e.samples);
+    }
+    return e;
+}
+
+std::string reportJson(const ExportRequest &request)
+{
+    const GraphModule &gm = request.converted ? request.converted->graph : *request.floatGraph;
+    Json report{{"fuseboard", 1},
+                {"model", fileName(request.modelPath)},
+                {"form", request.converted ? "quantized" : "float"},
+                {"traced_with_torch", gm.provenance.torchVersion},
+                {"exported_with_torch", torchVersion()},
+                {"nodes", gm.graph.size()},
+                {"parameters", request.floatGraph->parameterCount()}};
+    if (request.evaluation) {
+        const Evaluation &e = *request.evaluation;
+        Json j{{"data", e.data}, {"samples", e.samples}};
+        if (e.accuracyFloat >= 0) {
+            j["top1_float"] = e.accuracyFloat;
+            j["top1_int8"] = e.accuracyInt8;
+        }
+        if (std::isfinite(e.sqnrDb))
+            j["sqnr_db"] = e.sqnrDb;
+        report["evaluation"] = j;
+    }
+    report["fused"] = itemsJson(request.fused.done);
+    report["not_fused"] = itemsJson(request.fused.kept);
+    if (request.converted) {
+        report["backend"] = request.config.backend;
+        report["calibration"] = {{"data", fileName(request.dataPath)},
+                                 {"samples", request.calibration ? request.calibration->samples : 0}};
+        size_t int8 = 0;
+        Json rows = Json::array(), kept = Json::array();
+        for (const QuantRow &row : request.converted->rows) {
+            rows.push_back(rowJson(row));
+            if (row.reason.empty())
+                ++int8;
+            else
+                kept.push_back({{"node", row.node}, {"reason", row.reason}});
+        }
+        report["int8_nodes"] = int8;
+        report["float_nodes"] = kept;
+        report["layers"] = rows;
+    }
+    return report.dump(2) + "\n";
+}
+
+std::string recipeJson(const ExportRequest &request)
+{
+    Json steps = Json::array();
+    for (const std::string &edit : request.edits)
+        steps.push_back(Json::parse(edit, nullptr, false));
+    Json recipe{{"fuseboard", 1},
+                {"model", {{"file", fileName(request.modelPath)}, {"sha256", fileHash(request.modelPath)}}},
+                {"edits", steps}};
+    if (request.converted) {
+        recipe["calibrate"] = {{"data", fileName(request.dataPath)},
+                               {"sha256", fileHash(request.dataPath)},
+                               {"samples", request.calibration ? request.calibration->samples : 0},
+                               {"batch", request.batch}};
+        recipe["quantize"] = {{"backend", request.config.backend},
+                              {"observer", "MinMaxObserver"},
+                              {"float_nodes", request.config.floatNodes},
+                              {"float_modules", request.config.floatModules},
+                              {"float_types", request.config.floatTypes}};
+    }
+    recipe["export"] = request.converted ? "quantized" : "python";
+    return recipe.dump(2) + "\n";
+}
+
+Status exportFolder(const ExportRequest &request)
+{
+    const GraphModule &gm = request.converted ? request.converted->graph : *request.floatGraph;
+    const std::string engine = request.converted ? request.config.backend : "";
+    ExportOptions options;
+    options.directory = request.directory;
+    options.engine = engine;
+    options.madeFrom = fileName(request.modelPath);
+    options.tolerance = request.converted ? 0 : 1e-5;
+    for (const PassItem &item : request.fused.done)
+        options.steps.push_back("fused " + item.what);
+    if (request.converted) {
+        options.steps.push_back("calibrated on " + fileName(request.dataPath) + " ("
+                                + std::to_string(request.calibration ? request.calibration->samples : 0) + " samples, MinMaxObserver)");
+        options.steps.push_back("converted to int8 for " + request.config.backend);
+    }
+    options.reportJson = reportJson(request);
+    options.recipeJson = recipeJson(request);
+
+    // A graph that cannot run here (an opaque leaf) is exported all the same, without a sample to check itself with.
+    if (notExecutable(gm).empty()) {
+        Result<std::vector<Arg>> inputs = sampleInputs(request);
+        if (!inputs)
+            return inputs.error();
+        if (!inputs->empty()) {
+            Result<Interpreter> interpreter = Interpreter::create(gm);
+            if (!interpreter)
+                return interpreter.error();
+            RunOptions run{{}, request.cancel, engine};
+            Result<Arg> output = interpreter->run(*inputs, run);
+            if (!output)
+                return output.error();
+            options.sampleInputs = *inputs;
+            options.sampleOutput = *output;
+        }
+    }
+    return exportPython(gm, options);
+}
+
+} // namespace fb
