@@ -22,6 +22,7 @@ import linecache
 import math
 import os
 import re
+import signal
 import struct
 import sys
 import sysconfig
@@ -489,6 +490,8 @@ class Notes:
         return self.list
 
     def _hooks(self, called):
+        if "forward" in vars(self.root):
+            self.add("hook", f"forward of this {self.root._get_name()} was replaced on the object; the trace follows its class, which does not know of that", "")
         inside = tuple(path + "." for path in called)
         for path, module in self.root.named_modules():
             hooks = len(module._forward_hooks) + len(module._forward_pre_hooks)
@@ -806,7 +809,8 @@ class Document:
             if isinstance(a, cls):
                 return {kind: str(a)}
         if isinstance(a, torch.Tensor):
-            return {"tensor": self._tensor(f"_argument{len(self.tensors)}", a, {})}
+            name = self._tensor(f"_argument{len(self.tensors)}", a, {})
+            return {"tensor": name} if name else {"opaque": {"type": class_name(a), "repr": repr(a)[:1000]}}
         if isinstance(a, type) or inspect.isroutine(a) or type(a).__module__ in ("typing", "torch._ops"):
             return {"symbol": qualified(a)}
         return {"opaque": {"type": class_name(a), "repr": repr(a)[:1000]}}
@@ -865,7 +869,9 @@ class Document:
             for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
                 if name in facts or name in ("device", "dtype") or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                     continue
-                value = getattr(module, name, self)
+                value = self
+                with contextlib.suppress(Exception):        # it may be a property
+                    value = getattr(module, name)
                 if value is not self:
                     facts[name] = True if isinstance(value, (torch.Tensor, torch.nn.Module)) else self._argument(value)
         return facts
@@ -1075,4 +1081,5 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))       # so that a cancelled run removes its temporary file
     sys.exit(main())

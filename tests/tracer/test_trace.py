@@ -9,12 +9,12 @@ import io
 import json
 import math
 import os
+import re
 import stat
 import struct
 import subprocess
 import sys
 import tempfile
-import typing
 import unittest
 import warnings
 import zipfile
@@ -58,8 +58,8 @@ class Archive:
             node = made[n["name"]] = graph.create_node(
                 n["op"], target, tuple(self.argument(a, made) for a in n["args"]),
                 {k: self.argument(v, made) for k, v in n["kwargs"].items()}, n["name"],
-                eval(kind, {"torch": torch, "typing": typing, "NoneType": type(None)}) if kind else None)
-            node.meta["is_wrapped"] = n["target"].rpartition(".")[2] in [w.rpartition("_")[2] for w in self.json["wrapped"]]
+                eval(kind, {name: importlib.import_module(name) for name in re.findall(r"(?<![\w.])(\w+)(?=\.)", kind)}) if kind else None)
+            node.meta["is_wrapped"] = n["op"] == "call_function" and n["target"].replace(".", "_") in self.json["wrapped"]
         return graph
 
     def argument(self, a, made):
