@@ -6,21 +6,22 @@
 
 #include "passes/pass.h"
 
-namespace fb {
+namespace fb
+{
 
 // What a node calls: an opcode (call_function, call_method, call_module) with a function name, method name or module class.
 struct OpRef {
     Opcode op = Opcode::CallFunction;
-    std::string target;                 // "torch.clamp", "relu", "torch.nn.modules.activation.ReLU6" (or "nn.ReLU6")
+    std::string target; // "torch.clamp", "relu", "torch.nn.modules.activation.ReLU6" (or "nn.ReLU6")
     // Accepts "torch.clamp", "F.relu", "nn.ReLU6", ".relu()" and full names; an error names what is near.
     static Result<OpRef> parse(const std::string &text);
     bool operator==(const OpRef &) const = default;
 };
 OpRef opRefOf(const GraphModule &gm, const Node &n);
 
-// Replaces the op of each node in `nodes` by `to`. Arguments carry over by name (inplace to inplace, p to p ...), the tensor inputs by
-// position; what does not fit the new op is dropped, and the report says so. A required argument with no value is an error.
-// Modules are made with their default facts under the old path.
+// Replaces the op of each node in `nodes` by `to`. Arguments carry over by name (inplace to inplace, p to p ...), the tensor
+// inputs by position; what does not fit the new op is dropped, and the report says so. A required argument with no value is an
+// error. Modules are made with their default facts under the old path.
 Result<PassReport> replaceNodes(GraphModule &gm, const std::set<NodeId> &nodes, const OpRef &to, const Kwargs &extra = {});
 // The same for every node that calls `from`.
 Result<PassReport> replaceAll(GraphModule &gm, const OpRef &from, const OpRef &to, const Kwargs &extra = {});
@@ -33,12 +34,33 @@ Result<PassReport> removeNode(GraphModule &gm, NodeId node);
 Result<PassReport> eliminateDeadCode(GraphModule &gm);
 
 // The nodes of module `path` become one call_module of kind Graph whose inside is kept, in float, never quantized. Works when the
-// nodes were made by one call of the module and form a piece that can be cut out (what it gives to the outside is returned, as a tuple where
-// it is several values). unmarkLeaf restores the same nodes, names, places and text.
+// nodes were made by one call of the module and form a piece that can be cut out (what it gives to the outside is returned, as a
+// tuple where it is several values). unmarkLeaf restores the same nodes, names, places and text.
 Result<PassReport> markLeaf(GraphModule &gm, const std::string &path);
 Result<PassReport> unmarkLeaf(GraphModule &gm, const std::string &path);
 
-// Applies EDITS.json of cli.md (a list of {"op": ...}); all or nothing.
+// One input of `node` comes from `to` instead of `from`. Nodes that `to` needs move up where they have to; a cycle is refused.
+Result<PassReport> rewireInput(GraphModule &gm, NodeId node, NodeId from, NodeId to);
+// A new call of `op` on the value of `node`; the node's users (all, or those in `users`) read the new node.
+Result<PassReport> insertAfter(GraphModule &gm, NodeId node, const OpRef &op, const Kwargs &arguments = {},
+    const std::set<NodeId> &users = {}, const std::string &name = {});
+// One argument, by position ("0") or by name; a module's fact by name where the call has no such argument.
+Result<PassReport> setArgument(GraphModule &gm, NodeId node, const std::string &argument, const Arg &value);
+// The function or method that a node calls, its arguments as they are.
+Result<PassReport> setTarget(GraphModule &gm, NodeId node, const OpRef &op);
+Result<PassReport> renameNode(GraphModule &gm, NodeId node, const std::string &name);
+
+// Applies EDITS.json of cli.md: a list of edits in order, all or nothing; errors begin with the edit's number.
+//   {"op": "replace", "node": N | "nodes": [N..] | "all": OP, "with": OP, "args": {NAME: VALUE}}
+//   {"op": "remove", "node": N}
+//   {"op": "insert_after", "node": N, "call": OP, "args": {NAME: VALUE}, "users": [N..], "name": NAME}
+//   {"op": "rewire", "node": N, "from": N, "to": N}
+//   {"op": "set_arg", "node": N, "arg": POSITION | NAME, "value": VALUE}
+//   {"op": "set_target", "node": N, "target": OP}
+//   {"op": "rename", "node": N, "name": NAME}
+//   {"op": "leaf" | "unleaf", "module": PATH}
+//   {"op": "fuse"} everything, {"op": "fuse", "nodes": [N..]}
+// N is a node's name, OP what OpRef::parse takes, VALUE an argument as fxt-format.md writes it.
 Result<PassReport> applyEdits(GraphModule &gm, const std::string &json);
 
 } // namespace fb

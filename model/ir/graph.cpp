@@ -299,22 +299,25 @@ Status Graph::rename(NodeId id, std::string_view name)
     return {};
 }
 
-void Graph::replaceAllUses(NodeId from, NodeId to, NodeId except)
+void Graph::replaceInput(NodeId user, NodeId from, NodeId to)
 {
     auto swap = [&](NodeId in) { return Arg(in == from ? to : in); };
+    const Node &n = node(user);
+    ArgList args;
+    for (const Arg &a : n.args)
+        args.push_back(mapNodes(a, swap));
+    Kwargs kwargs;
+    for (const auto &[k, v] : n.kwargs)
+        kwargs.emplace_back(k, mapNodes(v, swap));
+    setArgs(user, std::move(args), std::move(kwargs));
+}
+
+void Graph::replaceAllUses(NodeId from, NodeId to, NodeId except)
+{
     const std::vector<NodeId> users = this->users(from);
-    for (NodeId user : users) {
-        if (user == except)
-            continue;
-        const Node &n = node(user);
-        ArgList args;
-        for (const Arg &a : n.args)
-            args.push_back(mapNodes(a, swap));
-        Kwargs kwargs;
-        for (const auto &[k, v] : n.kwargs)
-            kwargs.emplace_back(k, mapNodes(v, swap));
-        setArgs(user, std::move(args), std::move(kwargs));
-    }
+    for (NodeId user : users)
+        if (user != except)
+            replaceInput(user, from, to);
 }
 
 void Graph::moveBefore(NodeId id, NodeId before)

@@ -98,6 +98,7 @@ public:
     Status rename(NodeId id, std::string_view name);                    // refuses a name that is taken or no identifier
     // Every use of `from` becomes a use of `to`, except in `except`.
     void replaceAllUses(NodeId from, NodeId to, NodeId except = {});
+    void replaceInput(NodeId user, NodeId from, NodeId to);             // the same for one user
     void moveBefore(NodeId id, NodeId before);
     // The same nodes in another order.
     void reorder(std::vector<NodeId> order);
