@@ -47,7 +47,10 @@ private:
     void applyTheme();
     void selectionChanged();
     void search(const QString &text);
+    void showHit();
     void step(int by);
+    void select(const QVector<NodeId> &nodes);
+    QVector<NodeId> nodesOfLines(long fromByte, long toByte) const;
     void closeSearch();
 
     QsciScintilla *editor_;

@@ -68,12 +68,15 @@ signals:
 
 protected:
     void keyPressEvent(QKeyEvent *event) override;
+    void changeEvent(QEvent *event) override;
 
 private:
     void showLarge(NodeId node);
+    const HistogramData *find(NodeId node) const;
     void updateHeader();
 
     QVector<HistogramData> histograms_;
+    NodeId current_;
     QStackedWidget *pages_;
     HistogramPlot *plot_;
     HistogramWall *wall_;

@@ -11,14 +11,14 @@ class QVBoxLayout;
 namespace fb
 {
 
-struct Job {
-    enum State { Running, Done, Failed, Cancelled };
+struct JobRow {
+    enum State { Running, Done, Failed };
     int id = 0;
     QString name; // "Calibrate on digits.npz"
     State state = Running;
     double fraction = -1; // 0 to 1; below 0: not known
     double secondsLeft = -1; // below 0: not known
-    QString text; // running: what it does now; ended: its result or error in a line
+    QString text; // running: what it does now; ended: its result or why not, in a line
 };
 
 QString remainingText(double seconds); // "about 2 min left", "a few seconds left"; empty where not known
@@ -29,9 +29,9 @@ class JobsView : public QWidget
 public:
     explicit JobsView(QWidget *parent = nullptr);
 
-    void setJob(const Job &job); // new or changed, by id; newest on top
+    void setJobs(const QVector<JobRow> &jobs); // newest first; rows are kept by id
     int running() const;
-    QString text() const; // "Calibrate | running 40 % | about 2 min left" a line
+    QString text() const; // "Calibrate | 40 % | about 2 min left" a line
 
 signals:
     void cancelRequested(int id);
@@ -39,9 +39,8 @@ signals:
 
 private:
     class Row;
-    void update(Row *row, const Job &job);
 
-    QVector<int> order_; // newest first
+    QVector<JobRow> jobs_;
     QHash<int, Row *> rows_;
     QVBoxLayout *layout_;
     QLabel *empty_;

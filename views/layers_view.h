@@ -4,6 +4,7 @@
 #include <QAbstractTableModel>
 #include <QVector>
 #include <QWidget>
+#include <functional>
 #include <optional>
 
 #include "model/ir/arg.h"
@@ -61,8 +62,13 @@ signals:
     void nodeActivated(fb::NodeId node); // Enter or double click
     void saveRequested(const QString &csv); // the window asks where and writes
 
+protected:
+    bool eventFilter(QObject *watched, QEvent *event) override;
+
 private:
     void updateCount();
+    const LayerRow &rowAt(int row) const; // as shown
+    QString lines(const QList<int> &rows, const std::function<QString(QStringList)> &join) const;
 
     LayersModel *model_;
     QSortFilterProxyModel *proxy_;

@@ -41,6 +41,7 @@ signals:
 
 private:
     void showMenu(const QPoint &at);
+    void restoreUnfolded();
     void filter(const QString &text);
 
     QLineEdit *filter_;

@@ -12,7 +12,7 @@ class QTableWidget;
 namespace fb
 {
 
-struct Problem {
+struct ProblemRow {
     enum Severity { Note, Warning, Error };
     int id = 0; // the application's own; comes back in fixRequested
     Severity severity = Warning;
@@ -21,7 +21,7 @@ struct Problem {
     QString sentence;
     QString detail; // more lines below it (the source line that failed), or empty
     QString fix; // what the button says ("Mark as leaf"), or empty
-    bool operator==(const Problem &) const = default;
+    bool operator==(const ProblemRow &) const = default;
 };
 
 class ProblemsView : public QWidget
@@ -30,7 +30,7 @@ class ProblemsView : public QWidget
 public:
     explicit ProblemsView(QWidget *parent = nullptr);
 
-    void setProblems(const QVector<Problem> &problems); // worst first, else in the order given
+    void setProblems(const QVector<ProblemRow> &problems); // worst first, else in the order given
     int count() const { return int(problems_.size()); } // for the dock's title
     QString text() const; // "error | conv1 | sentence | [fix]" a line
 
@@ -46,7 +46,7 @@ protected:
 private:
     void fill();
 
-    QVector<Problem> problems_;
+    QVector<ProblemRow> problems_;
     QTableWidget *table_;
     QLabel *empty_;
 };
