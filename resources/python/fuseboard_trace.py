@@ -13,6 +13,7 @@ import ctypes
 import difflib
 import dis
 import enum
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -90,7 +91,7 @@ class Sources:
 
     def __init__(self, folder):
         self.folder = os.path.abspath(folder) + os.sep
-        self.kinds = {}
+        self.kinds, self.names = {}, {}
 
     def kind(self, filename):
         if filename not in self.kinds:
@@ -104,6 +105,11 @@ class Sources:
         return self.kinds[filename]
 
     def name(self, filename):
+        if filename not in self.names:
+            self.names[filename] = self._name(filename)
+        return self.names[filename]
+
+    def _name(self, filename):
         path = os.path.abspath(filename)
         below = [p for p in ([self.folder] + [os.path.abspath(p or ".") + os.sep for p in sys.path]) if path.startswith(p)]
         if path.startswith(self.folder) and "-packages" not in path[len(self.folder):]:
@@ -702,6 +708,17 @@ def qualified(obj):
     return "operator." + name[len("_operator."):] if name.startswith("_operator.") else name
 
 
+@functools.lru_cache(maxsize=None)
+def constructor_parameters(cls):
+    """Names of what a module class and its bases take, without where the tensors go."""
+    names = {}
+    for base in cls.__mro__[:cls.__mro__.index(torch.nn.Module)]:
+        if "__init__" in vars(base):
+            names.update((p.name, None) for p in list(inspect.signature(base.__init__).parameters.values())[1:]
+                         if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in ("device", "dtype"))
+    return list(names)
+
+
 class Document:
     """Builds graph.json and collects the tensors and scripts that it names."""
 
@@ -861,19 +878,10 @@ class Document:
 
     def _facts(self, module):
         facts = {}
-        for cls in type(module).__mro__:
-            if cls is torch.nn.Module:
-                break
-            if "__init__" not in vars(cls):
-                continue
-            for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
-                if name in facts or name in ("device", "dtype") or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                    continue
-                value = self
-                with contextlib.suppress(Exception):        # it may be a property
-                    value = getattr(module, name)
-                if value is not self:
-                    facts[name] = True if isinstance(value, (torch.Tensor, torch.nn.Module)) else self._argument(value)
+        for name in constructor_parameters(type(module)):
+            with contextlib.suppress(Exception):        # not kept, or a property that fails
+                value = getattr(module, name)
+                facts[name] = True if isinstance(value, (torch.Tensor, torch.nn.Module)) else self._argument(value)
         return facts
 
     def _script(self, module, entry):
@@ -959,8 +967,8 @@ def write_archive(path, document, tensors, scripts):
                 for _, tensor in ordered:
                     for chunk in raw_bytes(tensor):
                         yield chunk
-                        written += len(chunk)
-                        if len(chunk) == 1 << 24:
+                        before, written = written, written + len(chunk)
+                        if before * 20 // body != written * 20 // body and len(chunk) == 1 << 24:
                             progress(0.7 + 0.3 * written / body, "writing")
             add_member(archive, "tensors.safetensors", len(header) + body, contents())
             for number, script in enumerate(scripts):
