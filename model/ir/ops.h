@@ -34,8 +34,12 @@ struct OpInfo {
     std::span<const std::string_view> methods;
     std::span<const std::string_view> modules;      // class names
     std::span<const OpParam> params;                // Python signature of the function (and method, first param is self)
-    std::string_view aten;                          // ATen operator executed, "aten::relu"; empty: see model/exec
-    std::string_view moduleCall;                    // how a module form maps on it, see resources/ops.json
+    std::string_view aten;                          // the ATen operator behind it, "aten::relu"; empty where there is no single one
+    std::string_view call;                          // how the function maps on ATen, an expression over `params` (model/exec/expression.h);
+                                                    // empty: the operator of the function's own name
+    std::string_view moduleCall;                    // the same for a module: over `forward`, its tensors and facts (defaults from `params`);
+                                                    // empty: `aten` of the forward arguments
+    std::span<const OpParam> forward;               // parameters of the module's forward
     bool mutates = false;                           // changes an argument in place: never removed as dead
     bool random = false;
     bool viewOrShape = false;                       // values unchanged: takes its input's quantization as it is

@@ -1,0 +1,698 @@
+// Fuseboard: the interpreter. GPL-3.0-or-later.
+//
+// Every node becomes a step once: what it calls is looked up, module tensors are bound, TorchScript is loaded, nested graphs get
+// an interpreter of their own. Running is then one loop over the steps with a table of values. A value is dropped with its last
+// use.
+//
+// In-place operators act on shared memory as they do in torch. What must not change is kept out of their reach: inputs and
+// constants are copied for a graph that changes anything in place, and so is a value that an observer kept.
+#include "model/exec/interpreter.h"
+
+#include <mutex>
+#include <sstream>
+#include <unordered_set>
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <caffe2/serialize/inline_container.h>
+#include <caffe2/serialize/istream_adapter.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/version.h>
+
+#include "model/exec/calls.h"
+#include "model/ir/ops.h"
+
+namespace fb
+{
+
+namespace
+{
+
+struct RunState {
+    const RunOptions *options;
+};
+
+using Call = std::function<Arg(const ArgList &args, const Kwargs &kwargs, const RunState &run)>;
+
+std::shared_ptr<const Expr> expression(std::string_view text)
+{
+    static std::mutex mutex;
+    static std::unordered_map<std::string_view, std::shared_ptr<const Expr>> parsed; // rows live forever
+    const std::lock_guard lock(mutex);
+    auto it = parsed.find(text);
+    if (it == parsed.end()) {
+        auto e = parseExpression(text);
+        if (!e)
+            throw ExecError(e.message());
+        it = parsed.emplace(text, *e).first;
+    }
+    return it->second;
+}
+
+std::vector<Operand> operands(const ArgList &args)
+{
+    std::vector<Operand> out;
+    out.reserve(args.size());
+    for (const Arg &a : args)
+        out.push_back({ a, {} });
+    return out;
+}
+
+KeywordOperands operands(const Kwargs &kwargs)
+{
+    KeywordOperands out;
+    for (const auto &[name, a] : kwargs)
+        out.emplace_back(name, Operand{ a, {} });
+    return out;
+}
+
+Call operatorCall(std::string name)
+{
+    if (!operatorExists(name))
+        throw ExecError("torch " TORCH_VERSION " has no operator " + name);
+    return [name = std::move(name)](const ArgList &args, const Kwargs &kwargs, const RunState &) {
+        return callOperator(name, operands(args), operands(kwargs));
+    };
+}
+
+// Arguments by the names of a Python signature.
+class Bound
+{
+public:
+    Bound(std::span<const OpParam> params, const ArgList &args, const Kwargs &kwargs)
+    {
+        size_t next = 0;
+        for (const OpParam &p : params) {
+            if (p.name.starts_with('*')) {
+                ArgList rest(args.begin() + std::ptrdiff_t(std::min(next, args.size())), args.end());
+                values_.emplace_back(p.name.substr(1), Arg::tuple(std::move(rest)));
+                next = args.size();
+            } else if (next < args.size()) {
+                values_.emplace_back(p.name, args[next++]);
+            }
+        }
+        if (next < args.size())
+            throw ExecError("it takes " + std::to_string(params.size()) + " arguments and got " + std::to_string(args.size()));
+        for (const auto &[name, value] : kwargs) {
+            const auto known
+                = std::find_if(params.begin(), params.end(), [&, &key = name](const OpParam &p) { return p.name == key; });
+            if (known == params.end())
+                throw ExecError("it takes no argument named '" + name + "'");
+            values_.emplace_back(known->name, value);
+        }
+    }
+    std::optional<Arg> find(std::string_view name) const
+    {
+        for (const auto &[key, value] : values_)
+            if (key == name)
+                return value;
+        return std::nullopt;
+    }
+
+private:
+    std::vector<std::pair<std::string_view, Arg>> values_;
+};
+
+std::optional<Arg> defaultOf(std::span<const OpParam> params, std::string_view name)
+{
+    for (const OpParam &p : params)
+        if (p.name == name && !p.defaultText.empty())
+            return parseLiteral(p.defaultText);
+    return std::nullopt;
+}
+
+Call expressionCall(const OpInfo &op)
+{
+    return [&op, e = expression(op.call)](const ArgList &args, const Kwargs &kwargs, const RunState &) {
+        const Bound bound(op.params, args, kwargs);
+        Evaluation evaluation;
+        evaluation.lookup = [&](std::string_view name) {
+            auto v = bound.find(name);
+            return v ? v : defaultOf(op.params, name);
+        };
+        return evaluation.value(*e);
+    };
+}
+
+Call pythonCall(PythonFunction f)
+{
+    return [f](const ArgList &args, const Kwargs &kwargs, const RunState &) { return f(args, kwargs); };
+}
+
+Call resolveMethod(const std::string &name)
+{
+    if (name.starts_with("__") && name.ends_with("__")) {
+        const std::string plain = name.substr(2, name.size() - 4);
+        for (const std::string &candidate : { plain, plain + "_" })
+            if (const auto f = pythonFunction("operator." + candidate))
+                return pythonCall(f);
+        if (plain == "len")
+            return pythonCall(pythonFunction("builtins.len"));
+        if (plain.starts_with('r'))
+            if (const auto f = pythonFunction("operator." + plain.substr(1)))
+                return [f](const ArgList &args, const Kwargs &kwargs, const RunState &) {
+                    ArgList swapped = args;
+                    std::reverse(swapped.begin(), swapped.end());
+                    return f(swapped, kwargs);
+                };
+    }
+    if (const OpInfo *op = findMethod(name); op && !op->call.empty())
+        return expressionCall(*op);
+    if (!operatorExists("aten::" + name))
+        throw ExecError("the method '" + name + "' is no operator of torch " TORCH_VERSION);
+    return operatorCall("aten::" + name);
+}
+
+// "torch.linalg.norm" is aten::linalg_norm, "torch.nn.functional.relu" aten::relu.
+std::optional<std::string> operatorOf(std::string_view target)
+{
+    if (target.starts_with("torch.ops.")) {
+        target.remove_prefix(10);
+        const size_t dot = target.find('.');
+        if (dot == target.npos)
+            return std::nullopt;
+        return std::string(target.substr(0, dot)) + "::" + std::string(target.substr(dot + 1));
+    }
+    const std::string_view base = target.substr(target.rfind('.') + 1);
+    const std::string_view space = target.substr(0, target.size() - std::min(target.size(), base.size() + 1));
+    for (const std::string_view s :
+        { "torch.linalg", "torch.fft", "torch.special", "torch._C._linalg", "torch._C._fft", "torch._C._special" })
+        if (space == s) {
+            const std::string prefix = std::string(s.substr(s.rfind('.') + 1 + (s.find("_C.") != s.npos))) + "_";
+            return "aten::" + (base.starts_with(prefix) ? "" : prefix) + std::string(base);
+        }
+    for (const std::string_view s :
+        { "torch", "torch.functional", "torch.nn.functional", "torch._C._nn", "torch._VF", "torch._C._VariableFunctions" })
+        if (space == s)
+            return "aten::" + std::string(base);
+    return std::nullopt;
+}
+
+Call resolveFunction(const std::string &target)
+{
+    if (const auto f = target.find('.') != std::string::npos ? pythonFunction(target) : nullptr)
+        return pythonCall(f);
+    if (target.starts_with("torch.Tensor."))
+        return resolveMethod(target.substr(13));
+    if (!target.starts_with("torch.ops."))
+        if (const OpInfo *op = findFunction(target); op && !op->call.empty())
+            return expressionCall(*op);
+    const auto name = operatorOf(target);
+    if (!name || !operatorExists(*name))
+        throw ExecError("the function " + target + " is not known to torch's operators; mark the module that calls it as a leaf");
+    return operatorCall(*name);
+}
+
+// Opens TorchScript without running any of its code: objects that restore themselves by code are refused.
+std::shared_ptr<torch::jit::Module> loadScript(const std::string &bytes)
+{
+    std::istringstream stream(bytes);
+    {
+        caffe2::serialize::PyTorchStreamReader reader(std::make_unique<caffe2::serialize::IStreamAdapter>(&stream));
+        for (const std::string &record : reader.getAllRecords()) {
+            if (!record.starts_with("code/") && !record.ends_with(".pkl"))
+                continue;
+            const auto [data, size] = reader.getRecord(record);
+            const std::string_view text(static_cast<const char *>(data.get()), size);
+            if (text.find("__torch__.torch.classes") != text.npos)
+                throw ExecError("its TorchScript holds a custom C++ object, which is not loaded");
+            if (text.find("__setstate__") != text.npos)
+                throw ExecError("its TorchScript would run code while it is loaded");
+        }
+    }
+    stream.clear();
+    stream.seekg(0);
+    return std::make_shared<torch::jit::Module>(torch::jit::load(stream, c10::Device(c10::kCPU)));
+}
+
+Call scriptCall(const ModuleInfo &info)
+{
+    if (!info.script)
+        throw ExecError("the archive holds no TorchScript for it");
+    return [module = loadScript(*info.script)](const ArgList &args, const Kwargs &kwargs, const RunState &) {
+        const c10::FunctionSchema &schema = module->get_method("forward").function().getSchema();
+        const auto convert = [](const Arg &a, const c10::TypePtr &type) {
+            int cost = 0;
+            auto v = toIValue(a, type, cost);
+            return v ? std::move(*v) : toIValue(a);
+        };
+        std::vector<c10::IValue> inputs;
+        for (size_t i = 0; i < args.size(); ++i)
+            inputs.push_back(
+                i + 1 < schema.arguments().size() ? convert(args[i], schema.arguments()[i + 1].type()) : toIValue(args[i]));
+        std::unordered_map<std::string, c10::IValue> named;
+        for (const auto &[key, value] : kwargs) {
+            const auto index = schema.argumentIndexWithName(key);
+            named[key] = index ? convert(value, schema.arguments()[size_t(*index)].type()) : toIValue(value);
+        }
+        return fromIValue(module->forward(std::move(inputs), named));
+    };
+}
+
+// A module's names: arguments of forward, then tensors, then facts, then defaults.
+struct BoundModule {
+    const GraphModule &gm;
+    const ModuleInfo &info;
+    const OpInfo *op = nullptr;
+    std::shared_ptr<const Expr> call;
+    std::unordered_map<std::string, Arg> tensors;
+    std::vector<Call> children;
+    std::unordered_map<const Expr *, c10::IValue> kept;
+    at::QEngine keptFor = at::QEngine::NoQEngine;
+
+    std::optional<Arg> lookup(const Bound &bound, std::string_view name)
+    {
+        if (auto v = bound.find(name))
+            return v;
+        const std::string key(name);
+        if (const auto it = tensors.find(key); it != tensors.end())
+            return it->second;
+        if (name == "parameters") {
+            ArgList all;
+            for (const std::string &p : info.parameters)
+                all.push_back(tensors.at(p));
+            return Arg::list(std::move(all));
+        }
+        if (name == "training")
+            return info.training;
+        const size_t dot = name.rfind('.'); // out_proj.weight
+        const std::string path = joinPath(info.path, dot == name.npos ? std::string_view() : name.substr(0, dot));
+        if (const Tensor t = dot == name.npos ? gm.moduleTensor(info.path, name) : gm.moduleTensor(path, name.substr(dot + 1)))
+            return tensors[key] = fromAten(toAten(t));
+        if (std::find(info.none.begin(), info.none.end(), key) != info.none.end())
+            return Arg();
+        if (const Arg *fact = info.attr(name)) {
+            // `bias=True` without a bias tensor, weights that became `true`: the fact says nothing about the value here.
+            const bool tensorName
+                = name == "weight" || (name == "bias" && info.parameters.size() < 3 && !op->kind.starts_with("lstm"));
+            if (!tensorName || fact->as<Tensor>())
+                return *fact;
+            return op->category == Category::Recurrent ? *fact : Arg();
+        }
+        if (auto v = defaultOf(op->forward, name))
+            return v;
+        if (auto v = defaultOf(op->params, name))
+            return v;
+        return Arg();
+    }
+};
+
+struct Resolver;
+Call resolveModule(const GraphModule &gm, const std::string &path);
+
+Call moduleCall(const GraphModule &gm, const ModuleInfo &info, const OpInfo &op)
+{
+    auto m = std::make_shared<BoundModule>(BoundModule{ .gm = gm, .info = info, .op = &op });
+    m->call = op.moduleCall.empty() ? nullptr : expression(op.moduleCall);
+    if (!m->call && op.aten.empty())
+        throw ExecError("the op table does not say how " + info.className + " runs");
+    if (op.moduleCall.find("children(") != op.moduleCall.npos) {
+        const std::string prefix = info.path + ".";
+        for (const auto &[path, child] : gm.modules)
+            if (path.starts_with(prefix) && path.find('.', prefix.size()) == path.npos)
+                m->children.push_back(resolveModule(gm, path));
+    }
+    return [m](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
+        if (!m->call)
+            return callOperator(std::string(m->op->aten), operands(args), operands(kwargs));
+        const Bound bound(m->op->forward, args, kwargs);
+        if (const at::QEngine engine = at::globalContext().qEngine(); engine != m->keptFor) {
+            m->kept.clear(); // packing depends on the engine
+            m->keptFor = engine;
+        }
+        Evaluation evaluation;
+        evaluation.lookup = [&](std::string_view name) { return m->lookup(bound, name); };
+        evaluation.kept = &m->kept;
+        evaluation.children = [&](Arg value) {
+            for (const Call &child : m->children)
+                value = child({ std::move(value) }, {}, run);
+            return value;
+        };
+        return evaluation.value(*m->call);
+    };
+}
+
+Call resolveModule(const GraphModule &gm, const std::string &path)
+{
+    const ModuleInfo *info = gm.modules.find(path);
+    if (!info)
+        throw ExecError("the module table has no '" + path + "'");
+    switch (info->kind) {
+    case ModuleKind::Script:
+        return scriptCall(*info);
+    case ModuleKind::Opaque:
+        throw ExecError("custom module " + info->shortClass() + " does not script"
+            + (info->scriptError.empty() ? std::string() : ": " + info->scriptError.substr(0, info->scriptError.find('\n'))));
+    case ModuleKind::Graph: {
+        if (!info->graph)
+            throw ExecError("its inside is missing");
+        auto inner = Interpreter::create(*info->graph);
+        if (!inner)
+            throw ExecError(inner.message());
+        auto shared = std::make_shared<Interpreter>(std::move(*inner));
+        return [shared](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
+            if (!kwargs.empty())
+                throw ExecError("keyword arguments to a marked leaf are not supported");
+            RunOptions options;
+            options.cancel = run.options->cancel;
+            auto r = shared->run(args, options);
+            if (!r)
+                throw ExecError(r.message());
+            return std::move(*r);
+        };
+    }
+    case ModuleKind::Nn:
+    case ModuleKind::Container:
+        if (const OpInfo *op = findModuleClass(info->className))
+            return moduleCall(gm, *info, *op);
+        throw ExecError("module class " + info->className + " is not in the op table");
+    }
+    throw ExecError("unknown kind of module");
+}
+
+// What a node executes, for error texts: "Conv2d", "torch.flatten", "method view".
+std::string described(const GraphModule &gm, const Node &n)
+{
+    if (n.op == Opcode::CallModule) {
+        const ModuleInfo *m = gm.moduleOf(n);
+        return m ? m->shortClass() : "module " + n.target;
+    }
+    return n.op == Opcode::CallMethod ? "method " + n.target : n.target;
+}
+
+Call resolve(const GraphModule &gm, const Node &n)
+{
+    switch (n.op) {
+    case Opcode::CallFunction:
+        return resolveFunction(n.target);
+    case Opcode::CallMethod:
+        return resolveMethod(n.target);
+    case Opcode::CallModule:
+        return resolveModule(gm, n.target);
+    default:
+        return {};
+    }
+}
+
+class EngineScope
+{
+public:
+    explicit EngineScope(const std::string &name)
+        : before_(at::globalContext().qEngine())
+    {
+        if (name.empty())
+            return;
+        for (const at::QEngine engine : at::Context::supportedQEngines()) {
+            std::string candidate = at::toString(engine);
+            std::transform(
+                candidate.begin(), candidate.end(), candidate.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+            if (candidate == name)
+                return at::globalContext().setQEngine(engine);
+        }
+        throw ExecError("this PyTorch has no quantized engine '" + name + "'");
+    }
+    ~EngineScope() { at::globalContext().setQEngine(before_); }
+    EngineScope(const EngineScope &) = delete;
+    EngineScope &operator=(const EngineScope &) = delete;
+
+private:
+    at::QEngine before_;
+};
+
+struct Cancelled {
+};
+
+} // namespace
+
+struct Interpreter::Impl {
+    struct Step {
+        const Node *node = nullptr;
+        Call call; // call_*: null where it cannot be executed
+        std::string problem; // why
+        Arg constant; // get_attr
+        std::vector<size_t> last; // slots whose last use this is
+    };
+
+    GraphModule gm;
+    std::vector<Step> steps;
+    std::unordered_map<NodeId, size_t> slots;
+    bool changesInPlace = false;
+
+    explicit Impl(const GraphModule &source)
+        : gm(source)
+    {
+        const Graph &g = gm.graph;
+        std::vector<size_t> lastUse(g.size());
+        for (const NodeId id : g.order()) {
+            const Node &n = g[id];
+            const size_t slot = steps.size();
+            slots[id] = slot;
+            lastUse[slot] = slot;
+            for (const NodeId used : g.inputs(id))
+                if (const auto it = slots.find(used); it != slots.end())
+                    lastUse[it->second] = slot;
+            Step step{ .node = &n };
+            if (n.op == Opcode::GetAttr) {
+                const Tensor t = gm.tensor(n.target);
+                if (t)
+                    step.constant = fromAten(toAten(t));
+                else
+                    step.problem = "the archive holds no tensor '" + n.target + "'";
+            } else {
+                try {
+                    step.call = resolve(gm, n);
+                } catch (...) {
+                    step.problem = currentMessage();
+                }
+            }
+            const ModuleInfo *m = gm.moduleOf(n);
+            changesInPlace
+                |= mutatesInput(gm, n) || (m && (m->kind == ModuleKind::Script || m->kind == ModuleKind::Graph || m->training));
+            steps.push_back(std::move(step));
+        }
+        for (size_t slot = 0; slot < steps.size(); ++slot)
+            steps[lastUse[slot]].last.push_back(slot);
+    }
+
+    // A tensor that nothing in the graph may change is handed over as it is, else as a copy.
+    Arg guarded(const Arg &a) const
+    {
+        if (!changesInPlace)
+            return a;
+        return mapTensors(a, [](const Tensor &t) { return Arg(fromAten(toAten(t).clone())); });
+    }
+
+    Arg execute(
+        const Step &step, std::vector<Arg> &values, const std::vector<Arg> &inputs, size_t &nextInput, const RunState &run) const
+    {
+        const Node &n = *step.node;
+        if (!step.problem.empty())
+            throw ExecError(step.problem);
+        const auto resolved = [&](const Arg &a) { return mapNodes(a, [&](NodeId id) { return values[slots.at(id)]; }); };
+        switch (n.op) {
+        case Opcode::Placeholder:
+            if (nextInput < inputs.size())
+                return guarded(inputs[nextInput++]);
+            if (n.args.empty())
+                throw ExecError("the input is missing");
+            return n.args[0];
+        case Opcode::GetAttr:
+            return guarded(step.constant);
+        case Opcode::Output:
+            return n.args.empty() ? Arg() : resolved(n.args[0]);
+        default: {
+            ArgList args;
+            args.reserve(n.args.size());
+            for (const Arg &a : n.args)
+                args.push_back(resolved(a));
+            Kwargs kwargs;
+            for (const auto &[name, a] : n.kwargs)
+                kwargs.emplace_back(name, resolved(a));
+            return step.call(args, kwargs, run);
+        }
+        }
+    }
+
+    Arg run(const std::vector<Arg> &inputs, const RunOptions &options)
+    {
+        const c10::InferenceMode inference;
+        const EngineScope engine(options.engine);
+        const RunState run{ &options };
+        if (const size_t wanted = gm.graph.placeholders().size(); inputs.size() > wanted)
+            throw ExecError("the graph takes " + std::to_string(wanted) + " inputs and got " + std::to_string(inputs.size()));
+        std::vector<Arg> values(steps.size());
+        size_t nextInput = 0;
+        Arg output;
+        for (size_t slot = 0; slot < steps.size(); ++slot) {
+            const Step &step = steps[slot];
+            if (options.cancel && options.cancel->load(std::memory_order_relaxed))
+                throw Cancelled();
+            try {
+                values[slot] = execute(step, values, inputs, nextInput, run);
+            } catch (...) {
+                if (options.cancel && options.cancel->load())
+                    throw Cancelled();
+                const Node &n = *step.node;
+                const bool call = n.op != Opcode::Placeholder && n.op != Opcode::GetAttr && n.op != Opcode::Output;
+                throw ExecError(n.name + ": " + (call ? described(gm, n) + ": " : "") + currentMessage());
+            }
+            if (step.node->op == Opcode::Output)
+                output = values[slot];
+            for (const size_t dead : step.last)
+                if (dead != slot)
+                    values[dead] = Arg();
+            if (options.observer) {
+                options.observer(step.node->id, values[slot]);
+                if (changesInPlace)
+                    leaveWithObserver(values[slot]);
+            }
+            if (!step.last.empty() && step.last.back() == slot)
+                values[slot] = Arg();
+        }
+        return output;
+    }
+
+    // An observer that kept the value must not see it change: the graph goes on with a copy.
+    static void leaveWithObserver(Arg &value)
+    {
+        if (const Tensor *t = value.as<Tensor>(); t && *t && t->use_count() > 1)
+            if (at::Tensor a = toAten(*t); a.use_count() <= 2 && a.storage().use_count() <= 1)
+                value = fromAten(a.clone());
+    }
+};
+
+Interpreter::Interpreter(std::unique_ptr<Impl> impl)
+    : impl_(std::move(impl))
+{
+}
+Interpreter::Interpreter(Interpreter &&) noexcept = default;
+Interpreter &Interpreter::operator=(Interpreter &&) noexcept = default;
+Interpreter::~Interpreter() = default;
+
+Result<Interpreter> Interpreter::create(const GraphModule &gm)
+{
+    try {
+        return Interpreter(std::make_unique<Impl>(gm));
+    } catch (...) {
+        return Error{ currentMessage() };
+    }
+}
+
+Result<Arg> Interpreter::run(const std::vector<Arg> &inputs, const RunOptions &options)
+{
+    try {
+        return impl_->run(inputs, options);
+    } catch (const Cancelled &) {
+        return Error{ kCancelled };
+    } catch (...) {
+        return Error{ currentMessage() };
+    }
+}
+
+std::vector<NotExecutable> notExecutable(const GraphModule &gm)
+{
+    std::vector<NotExecutable> out;
+    for (const NodeId id : gm.graph.order()) {
+        const Node &n = gm.graph[id];
+        std::string problem;
+        try {
+            if (n.op == Opcode::GetAttr && !gm.tensor(n.target))
+                problem = "the archive holds no tensor '" + n.target + "'";
+            else
+                resolve(gm, n);
+            if (const ModuleInfo *m = gm.moduleOf(n); m && m->kind == ModuleKind::Graph && m->graph)
+                for (const NotExecutable &inner : notExecutable(*m->graph))
+                    problem = inner.node + ": " + inner.reason;
+        } catch (...) {
+            problem = currentMessage();
+        }
+        if (!problem.empty())
+            out.push_back({ n.name, problem });
+    }
+    return out;
+}
+
+Status propagateShapes(GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel)
+{
+    auto interpreter = Interpreter::create(gm);
+    if (!interpreter)
+        return interpreter.error();
+    std::vector<std::pair<NodeId, std::optional<TensorMeta>>> found;
+    RunOptions options;
+    options.cancel = cancel;
+    options.observer = [&](NodeId id, const Arg &value) {
+        const Tensor *t = value.as<Tensor>();
+        found.emplace_back(id, t && *t ? std::optional(TensorMeta{ (*t)->sizes, (*t)->dtype }) : std::nullopt);
+    };
+    const auto r = interpreter->run(inputs, options);
+    if (!r)
+        return r.error();
+    for (auto &[id, meta] : found)
+        gm.graph.setMeta(id, std::move(meta));
+    return {};
+}
+
+Result<Tensor> randomTensor(std::string_view shape, uint64_t seed, int index)
+{
+    const std::string text(shape);
+    const Error wrong{ "'" + text
+        + "' is no shape: write sizes joined by x and perhaps a dtype, such as 1x3x224x224 or 1x77:int64" };
+    const size_t colon = text.find(':');
+    const auto dtype = colon == text.npos ? std::optional(DType::Float32) : dtypeFromName(text.substr(colon + 1));
+    if (!dtype || isQuantized(*dtype))
+        return Error{ "'" + text + "': the dtype is not one that random values can have" };
+    std::vector<int64_t> sizes;
+    std::string_view rest = std::string_view(text).substr(0, colon);
+    double elements = 1;
+    while (!rest.empty()) {
+        const std::string_view part = rest.substr(0, rest.find('x'));
+        rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+        if (part.empty() || part.size() > 12 || part.find_first_not_of("0123456789") != part.npos
+            || (rest.empty() && text[text.find(':') - 1] == 'x'))
+            return wrong;
+        sizes.push_back(std::stoll(std::string(part)));
+        elements *= double(sizes.back());
+    }
+    if (sizes.empty() && text.substr(0, colon) != "")
+        return wrong;
+    if (elements > 1e10)
+        return Error{ "'" + text + "' has too many elements" };
+    try {
+        static std::mutex mutex;
+        static at::Generator generator;
+        const std::lock_guard lock(mutex);
+        if (index == 0 || !generator.defined())
+            generator = at::detail::createCPUGenerator(seed);
+        const at::ScalarType type = scalarType(*dtype);
+        if (isFloatingPoint(*dtype))
+            return fromAten(at::randn(sizes, generator, at::TensorOptions().dtype(type)));
+        return fromAten(at::randint(0, *dtype == DType::Bool ? 2 : 10, sizes, generator, at::TensorOptions().dtype(type)));
+    } catch (...) {
+        return Error{ "'" + text + "': " + currentMessage() };
+    }
+}
+
+void setThreads(int n)
+{
+    at::set_num_threads(n);
+}
+
+std::string torchVersion()
+{
+    return TORCH_VERSION;
+}
+
+std::vector<std::string> quantizedEngines()
+{
+    std::vector<std::string> out;
+    for (const at::QEngine engine : at::Context::supportedQEngines()) {
+        if (engine == at::QEngine::NoQEngine)
+            continue;
+        std::string name = at::toString(engine);
+        std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+        out.push_back(std::move(name));
+    }
+    return out;
+}
+
+} // namespace fb
