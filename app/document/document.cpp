@@ -38,6 +38,7 @@ void GraphDocument::push(const QString &name, DocumentState state)
 void GraphDocument::stateChanged()
 {
     ++revision_;
+    exportedTo_.clear();
     plan_.reset();
     updateProblems();
     emit changed();
@@ -60,10 +61,10 @@ void GraphDocument::redo()
     }
 }
 
-void GraphDocument::runOnState(const QString &name, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work)
+void GraphDocument::runOnState(const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work)
 {
     const quint64 revision = revision_;
-    jobs_.start(name, [this, name, revision, snapshot = state(), work = std::move(work)](JobContext &context) {
+    jobs_.start({name, kind}, [this, name, revision, snapshot = state(), work = std::move(work)](JobContext &context) {
         Result<Deliver> answer = work(snapshot, context);
         if (!answer) {
             const QString message = qs(answer.message());
@@ -81,7 +82,7 @@ void GraphDocument::runOnState(const QString &name, std::function<Result<Deliver
 void GraphDocument::open(const QString &path)
 {
     const QString file = QFileInfo(path).fileName();
-    jobs_.start(tr("Open %1").arg(file), [this, path, file](JobContext &) {
+    jobs_.start({tr("Open %1").arg(file), QStringLiteral("open")}, [this, path, file](JobContext &) {
         Result<GraphModule> gm = readFxt(path.toStdString());
         if (!gm) {
             const QString message = qs(gm.message());
@@ -111,7 +112,7 @@ void GraphDocument::edit(const QString &name, const std::string &edit)
 {
     if (isInt8())
         return emit failed(name, tr("the graph is in int8; undo the conversion to edit it"));
-    runOnState(name, [this, name, edit](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+    runOnState(name, QStringLiteral("edit"), [this, name, edit](const DocumentState &s, JobContext &context) -> Result<Deliver> {
         GraphModule gm = *s.graph;
         const Pass pass = [&edit](GraphModule &work) { return applyEdits(work, "[" + edit + "]"); };
         Result<PassReport> report = runPass(name.toStdString(), pass, gm, &context.cancelled);
@@ -150,7 +151,7 @@ void GraphDocument::updatePlan()
     if (!isOpen() || isInt8())
         return;
     const quint64 revision = revision_;
-    jobs_.start(tr("Plan quantization"), [this, revision, snapshot = state()](JobContext &) {
+    jobs_.start({tr("Plan quantization"), QStringLiteral("plan"), true}, [this, revision, snapshot = state()](JobContext &) {
         Result<QuantPlan> plan = planQuantization(*snapshot.graph, snapshot.config);
         if (!plan) {
             const QString message = qs(plan.message());
@@ -172,7 +173,7 @@ void GraphDocument::calibrate(const QString &dataPath)
     if (isInt8())
         return emit failed(tr("Calibrate"), tr("the graph is in int8; undo the conversion to calibrate again"));
     const QString name = tr("Prepare: fuse");
-    runOnState(name, [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+    runOnState(name, QStringLiteral("fuse"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
         GraphModule gm = *s.graph;
         Result<PassReport> report = runPass(name.toStdString(), fuseAll, gm, &context.cancelled);
         if (!report)
@@ -192,7 +193,7 @@ void GraphDocument::calibrate(const QString &dataPath)
 void GraphDocument::calibrateNow(const QString &dataPath)
 {
     const QString name = tr("Calibrate");
-    runOnState(name, [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+    runOnState(name, QStringLiteral("calibrate"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
         Result<DataSet> data = openData(dataPath.toStdString(), *s.graph);
         if (!data)
             return data.error();
@@ -223,7 +224,7 @@ void GraphDocument::convertToInt8()
         return emit failed(name, tr("the graph is in int8 already"));
     if (!state().calibration)
         return emit failed(name, tr("nothing was calibrated yet: calibrate on data first"));
-    runOnState(name, [this, name](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+    runOnState(name, QStringLiteral("convert"), [this, name](const DocumentState &s, JobContext &context) -> Result<Deliver> {
         Result<QuantPlan> plan = planQuantization(*s.graph, s.config);
         if (!plan)
             return plan.error();
@@ -259,7 +260,7 @@ void GraphDocument::evaluate(const QString &dataPath)
     const QString name = tr("Evaluate");
     if (!isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
-    runOnState(name, [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+    runOnState(name, QStringLiteral("evaluate"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
         Result<DataSet> data = openData(dataPath.toStdString(), *s.floatGraph);
         if (!data)
             return data.error();
@@ -288,7 +289,7 @@ void GraphDocument::exportTo(const QString &folder, bool int8Form)
     const QString name = tr("Export");
     if (int8Form && !isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
-    runOnState(name, [this, name, folder, int8Form, path = path_, dataPath = dataPath_](const DocumentState &s,
+    runOnState(name, QStringLiteral("export"), [this, name, folder, int8Form, path = path_, dataPath = dataPath_](const DocumentState &s,
                                                                                        JobContext &context) -> Result<Deliver> {
         ExportRequest request;
         request.floatGraph = s.floatGraph ? s.floatGraph : s.graph;
@@ -305,14 +306,18 @@ void GraphDocument::exportTo(const QString &folder, bool int8Form)
         request.cancel = &context.cancelled;
         if (Status ok = exportFolder(request); !ok)
             return ok.error();
-        return Deliver([this, name, folder] { emit done(name, tr("written to %1").arg(folder)); });
+        return Deliver([this, name, folder] {
+            exportedTo_ = folder;
+            emit changed();
+            emit done(name, tr("written to %1").arg(folder));
+        });
     });
 }
 
 void GraphDocument::saveAs(const QString &path)
 {
     const QString name = tr("Save");
-    runOnState(name, [this, name, path](const DocumentState &s, JobContext &) -> Result<Deliver> {
+    runOnState(name, QStringLiteral("save"), [this, name, path](const DocumentState &s, JobContext &) -> Result<Deliver> {
         if (Status ok = writeFxt(*s.graph, path.toStdString()); !ok)
             return ok.error();
         return Deliver([this, name, path] {
@@ -350,26 +355,26 @@ void GraphDocument::updateProblems()
     if (isOpen()) {
         const DocumentState &s = state();
         for (const TraceWarning &w : s.graph->provenance.warnings)
-            list.append({Problem::Warning, qs(w.node.empty() ? w.module : w.node), qs(w.message), {}, {}, {}});
+            list.append({Problem::Warning, qs(w.node.empty() ? w.module : w.node), qs(w.message), {}, {}, {}, {}});
         for (const NotExecutable &n : notExecutable(*s.graph))
-            list.append({Problem::Fault, qs(n.node), qs(n.reason), {}, {}, {}});
+            list.append({Problem::Fault, qs(n.node), qs(n.reason), {}, {}, {}, {}});
         if (s.calibration && !isInt8()) {
             for (const auto &[node, t] : s.calibration->nodes) {
                 if (t.nan || t.positiveInf || t.negativeInf)
                     list.append({Problem::Warning, qs(node),
                                  tr("%1 gave %2 nan and %3 inf in calibration; they were kept out of its range")
-                                     .arg(qs(node)).arg(t.nan).arg(t.positiveInf + t.negativeInf), {}, {}, {}});
+                                     .arg(qs(node)).arg(t.nan).arg(t.positiveInf + t.negativeInf), {}, {}, {}, {}});
                 if (t.count && t.min == 0 && t.max == 0)
-                    list.append({Problem::Warning, qs(node), tr("%1 was zero in every sample").arg(qs(node)), {}, {}, {}});
+                    list.append({Problem::Warning, qs(node), tr("%1 was zero in every sample").arg(qs(node)), {}, {}, {}, {}});
             }
             if (const int stale = staleNodes(); stale > 0)
-                list.append({Problem::Warning, {}, tr("%n node(s) changed since calibration", nullptr, stale), tr("Calibrate again"),
+                list.append({Problem::Warning, {}, tr("%n node(s) changed since calibration", nullptr, stale), {}, tr("Calibrate again"),
                              QStringLiteral("recalibrate"), {}});
         }
         if (plan_ && !isInt8()) {
             for (const auto &[id, q] : plan_->nodes)
                 if (q.state == QuantState::FloatUnsupported && s.graph->graph.contains(id))
-                    list.append({Problem::Note, qs(s.graph->graph[id].name), qs(q.reason), {}, {}, {}});
+                    list.append({Problem::Note, qs(s.graph->graph[id].name), qs(q.reason), {}, {}, {}, {}});
         }
     }
     if (list != problems_) {

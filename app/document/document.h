@@ -36,8 +36,9 @@ struct Problem {
     enum Severity { Note, Warning, Fault } severity = Warning;
     QString node;              // node or module the user can go to, or empty
     QString text;
+    QString detail;            // the source line that failed, or empty
     QString fix;               // label of the button, or empty
-    QString fixKind;           // "leaf", "fuse", "unleaf", "recalibrate"
+    QString fixKind;           // "leaf" (of a failed trace), "recalibrate"
     QString fixArgument;
     bool operator==(const Problem &) const = default;
 };
@@ -56,11 +57,13 @@ public:
     QString title() const;
     bool isModified() const { return current_ != saved_; }
     Jobs *jobs() { return &jobs_; }
+    const Jobs *jobs() const { return &jobs_; }
     const QList<Problem> &problems() const { return problems_; }
 
     // How many nodes that would be calibrated have no statistics of this graph; -1: never calibrated.
     int staleNodes() const;
     QString dataPath() const { return dataPath_; }
+    QString exportedTo() const { return exportedTo_; }           // folder of the last export of this state, or empty
 
     bool canUndo() const { return current_ > first_; }
     bool canRedo() const { return current_ + 1 < history_.size(); }
@@ -108,13 +111,13 @@ private:
     void updateProblems();
     // Runs `work` on the current state in the background; delivers when the state is still the same.
     using Deliver = std::function<void()>;
-    void runOnState(const QString &name, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work);
+    void runOnState(const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work);
     void calibrateNow(const QString &dataPath);
 
     QList<Step> history_{Step{}};
     qsizetype current_ = 0, first_ = 0, saved_ = 0;
     quint64 revision_ = 0;
-    QString path_, name_, dataPath_;
+    QString path_, name_, dataPath_, exportedTo_;
     std::shared_ptr<const QuantPlan> plan_;
     QList<Problem> problems_, extraProblems_;
     Jobs jobs_;

@@ -14,7 +14,7 @@ Jobs::~Jobs()
     pool_.waitForDone();
 }
 
-int Jobs::start(const QString &name, std::function<JobAnswer(JobContext &)> work)
+int Jobs::start(const JobName &name, std::function<JobAnswer(JobContext &)> work)
 {
     const int id = nextId_++;
     auto context = std::make_shared<JobContext>();
@@ -38,7 +38,9 @@ int Jobs::start(const QString &name, std::function<JobAnswer(JobContext &)> work
     clocks_[id].start();
     JobInfo info;
     info.id = id;
-    info.name = name;
+    info.name = name.title;
+    info.kind = name.kind;
+    info.quiet = name.quiet;
     infos_.prepend(info);
     while (infos_.size() > 20 && !infos_.back().running)
         infos_.removeLast();

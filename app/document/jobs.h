@@ -26,9 +26,16 @@ private:
     std::function<void(double, const QString &)> report;
 };
 
+struct JobName {
+    QString title;                 // "Calibrate"
+    QString kind;                  // "calibrate", to find it by
+    bool quiet = false;            // housekeeping: listed only when it fails
+};
+
 struct JobInfo {
     int id = 0;
-    QString name;
+    QString name, kind;
+    bool quiet = false;
     double fraction = -1;          // -1: unknown
     double secondsLeft = -1;       // -1: unknown
     QString text;                  // what it is at, or how it ended
@@ -50,7 +57,7 @@ public:
     explicit Jobs(QObject *parent = nullptr);
     ~Jobs() override;
 
-    int start(const QString &name, std::function<JobAnswer(JobContext &)> work);
+    int start(const JobName &name, std::function<JobAnswer(JobContext &)> work);
     void cancel(int id);
     void cancelAll();
     bool anyRunning() const;

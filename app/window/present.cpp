@@ -1,0 +1,408 @@
+#include "app/window/present.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fb {
+
+namespace {
+
+NodeBadge::Runs runs(QuantState state)
+{
+    switch (state) {
+    case QuantState::Int8: return NodeBadge::Runs::Int8;
+    case QuantState::FloatByChoice: return NodeBadge::Runs::FloatByChoice;
+    case QuantState::FloatUnsupported: return NodeBadge::Runs::FloatUnsupported;
+    case QuantState::Leaf: return NodeBadge::Runs::Leaf;
+    case QuantState::NotQuantizable: break;
+    }
+    return NodeBadge::Runs::Unknown;
+}
+
+QString stateText(QuantState state)
+{
+    switch (state) {
+    case QuantState::Int8: return GraphDocument::tr("int8");
+    case QuantState::FloatByChoice: return GraphDocument::tr("float by choice");
+    case QuantState::FloatUnsupported: return GraphDocument::tr("float (unsupported)");
+    case QuantState::Leaf: return GraphDocument::tr("float (leaf)");
+    case QuantState::NotQuantizable: break;
+    }
+    return GraphDocument::tr("not quantized");
+}
+
+const QuantRow *rowOf(const GraphDocument &doc, const std::string &name)
+{
+    if (doc.isInt8())
+        for (const QuantRow &row : doc.state().converted->rows)
+            if (row.node == name)
+                return &row;
+    return nullptr;
+}
+
+const NodeQuant *planOf(const GraphDocument &doc, NodeId id)
+{
+    if (!doc.plan())
+        return nullptr;
+    auto it = doc.plan()->nodes.find(id);
+    return it == doc.plan()->nodes.end() ? nullptr : &it->second;
+}
+
+// The range and parameters that the observer of this value's group has chosen so far.
+struct Chosen { float min = 0, max = 0; double scale = 0; int64_t zeroPoint = 0; };
+
+std::optional<Chosen> chosenFor(const GraphDocument &doc, NodeId id)
+{
+    const NodeQuant *q = planOf(doc, id);
+    const auto &calibration = doc.state().calibration;
+    if (!q || q->group < 0 || !calibration)
+        return std::nullopt;
+    Chosen c;
+    bool seen = false;
+    for (const auto &[other, oq] : doc.plan()->nodes) {
+        if (oq.group != q->group || !doc.graph()->graph.contains(other))
+            continue;
+        auto it = calibration->nodes.find(doc.graph()->graph[other].name);
+        if (it == calibration->nodes.end() || it->second.count == 0)
+            continue;
+        c.min = seen ? std::min(c.min, it->second.min) : it->second.min;
+        c.max = seen ? std::max(c.max, it->second.max) : it->second.max;
+        seen = true;
+    }
+    if (!seen)
+        return std::nullopt;
+    const QuantParams p = q->fixed ? *q->fixed : minMaxQParams(c.min, c.max, doc.plan()->reduceRange);
+    c.scale = p.scales.at(0);
+    c.zeroPoint = p.zeroPoints.at(0);
+    return c;
+}
+
+bool isEdited(const GraphDocument &doc, const Node &n)
+{
+    for (const std::string &edit : doc.state().edits)
+        if (edit.find('"' + n.name + '"') != std::string::npos)
+            return true;
+    return false;
+}
+
+} // namespace
+
+QHash<uint32_t, NodeBadge> presentBadges(const GraphDocument &doc)
+{
+    QHash<uint32_t, NodeBadge> badges;
+    if (!doc.isOpen())
+        return badges;
+    const Graph &g = doc.graph()->graph;
+    QHash<QString, QString> warnings;
+    for (const Problem &p : doc.problems())
+        if (p.severity != Problem::Note && !p.node.isEmpty())
+            warnings[p.node] = p.text;
+    std::map<std::string, int> calls;
+    for (NodeId id : g.order())
+        if (g[id].op == Opcode::CallModule)
+            ++calls[g[id].target];
+    for (NodeId id : g.order()) {
+        const Node &n = g[id];
+        NodeBadge badge;
+        if (const NodeQuant *q = planOf(doc, id)) {
+            badge.runs = runs(q->state);
+            badge.reason = qs(q->reason);
+        } else if (const QuantRow *row = rowOf(doc, n.name)) {
+            badge.runs = row->reason.empty() ? NodeBadge::Runs::Int8 : NodeBadge::Runs::FloatUnsupported;
+            badge.reason = qs(row->reason);
+        }
+        badge.warning = warnings.value(qs(n.name));
+        badge.edited = isEdited(doc, n);
+        if (const ModuleInfo *m = doc.graph()->moduleOf(n)) {
+            badge.leaf = m->kind == ModuleKind::Script || m->kind == ModuleKind::Opaque || m->kind == ModuleKind::Graph || m->keepFloat;
+            badge.shared = calls[n.target] > 1;
+            if (badge.leaf)
+                badge.runs = NodeBadge::Runs::Leaf;
+        }
+        badges.insert(id.value, badge);
+    }
+    return badges;
+}
+
+QVector<HistogramData> presentHistograms(const GraphDocument &doc, const QList<NodeId> &nodes)
+{
+    QVector<HistogramData> out;
+    if (!doc.isOpen() || !doc.state().calibration)
+        return out;
+    const Graph &g = doc.graph()->graph;
+    QList<NodeId> wanted = nodes;
+    if (wanted.isEmpty())
+        for (NodeId id : g.order())
+            if (const NodeQuant *q = planOf(doc, id); q ? q->group >= 0 : rowOf(doc, g[id].name) != nullptr)
+                wanted << id;
+    for (NodeId id : wanted) {
+        if (!g.contains(id))
+            continue;
+        const auto it = doc.state().calibration->nodes.find(g[id].name);
+        if (it == doc.state().calibration->nodes.end() || it->second.bins.empty())
+            continue;
+        const TensorStats &stats = it->second;
+        HistogramData h;
+        h.node = id;
+        h.name = qs(g[id].name);
+        h.dtype = qs(stats.dtype);
+        // Shares the calibration, so the answer stays right whatever happens to the document meanwhile.
+        h.rebin = [calibration = doc.state().calibration, name = g[id].name](double lo, double hi, int bins) {
+            return rebin(calibration->nodes.at(name), lo, hi, bins);
+        };
+        h.min = double(stats.min);
+        h.max = double(stats.max);
+        h.mean = stats.mean();
+        h.count = stats.count;
+        h.nan = stats.nan;
+        h.inf = stats.positiveInf + stats.negativeInf;
+        std::optional<Chosen> chosen = chosenFor(doc, id);
+        int top = doc.plan() && doc.plan()->reduceRange ? 127 : 255;
+        if (const QuantRow *row = rowOf(doc, g[id].name); row && row->scale > 0) {
+            chosen = Chosen{row->min, row->max, row->scale, row->zeroPoint};
+            top = doc.state().config.backend == "qnnpack" ? 255 : 127;
+        }
+        if (chosen) {
+            h.hasRange = true;
+            h.scale = chosen->scale;
+            h.zeroPoint = int(chosen->zeroPoint);
+            h.clipMin = double(-chosen->zeroPoint) * chosen->scale;
+            h.clipMax = double(top - chosen->zeroPoint) * chosen->scale;
+            h.observer = QStringLiteral("MinMaxObserver");
+        }
+        out.append(h);
+    }
+    return out;
+}
+
+QuantFacts presentQuantization(const GraphDocument &doc, NodeId node)
+{
+    QuantFacts facts;
+    if (!doc.isOpen() || !doc.graph()->graph.contains(node))
+        return facts;
+    const Node &n = doc.graph()->graph[node];
+    if (const QuantRow *row = rowOf(doc, n.name)) {
+        facts.state = qs(row->state);
+        facts.reason = qs(row->reason);
+        facts.observer = qs(row->observer);
+        if (row->scale > 0) {
+            facts.scale = row->scale;
+            facts.zeroPoint = row->zeroPoint;
+            facts.min = double(row->min);
+            facts.max = double(row->max);
+        }
+        facts.channels = int(row->weightScales.size());
+        facts.canKeepFloat = false;
+        return facts;
+    }
+    const NodeQuant *q = planOf(doc, node);
+    facts.canKeepFloat = q && !doc.isInt8() && (q->state == QuantState::Int8 || q->state == QuantState::FloatByChoice);
+    if (!q)
+        return facts;
+    facts.state = stateText(q->state);
+    facts.reason = qs(q->reason);
+    const QuantConfig &config = doc.state().config;
+    facts.keepFloat = config.floatNodes.count(n.name) > 0;
+    if (facts.keepFloat)
+        facts.rule = GraphDocument::tr("node %1").arg(qs(n.name));
+    else if (q->state == QuantState::FloatByChoice)
+        facts.rule = GraphDocument::tr("module or type rule");
+    if (q->group >= 0)
+        facts.observer = q->fixed ? QStringLiteral("FixedQParamsObserver") : QStringLiteral("MinMaxObserver");
+    if (const auto chosen = chosenFor(doc, node)) {
+        facts.scale = chosen->scale;
+        facts.zeroPoint = chosen->zeroPoint;
+        facts.min = double(chosen->min);
+        facts.max = double(chosen->max);
+    }
+    return facts;
+}
+
+QVector<WeightStats> presentWeights(const GraphModule &gm, NodeId node)
+{
+    QVector<WeightStats> out;
+    if (!gm.graph.contains(node))
+        return out;
+    const Node &n = gm.graph[node];
+    const std::string prefix = n.op == Opcode::CallModule ? n.target + "." : n.target;
+    if (n.op != Opcode::CallModule && n.op != Opcode::GetAttr)
+        return out;
+    for (const auto &[fqn, entry] : gm.tensors) {
+        if (!(n.op == Opcode::CallModule ? fqn.rfind(prefix, 0) == 0 : fqn == prefix) || !entry->tensor)
+            continue;
+        WeightStats w;
+        w.name = qs(n.op == Opcode::CallModule ? std::string_view(fqn).substr(prefix.size()) : std::string_view(fqn));
+        w.shape = qs(entry->tensor->shapeText());
+        w.dtype = qs(dtypeName(entry->tensor->dtype));
+        double sum = 0, squares = 0;
+        bool seen = false;
+        for (double v : toDoubles(*entry->tensor)) {
+            ++w.count;
+            if (std::isnan(v)) {
+                ++w.nan;
+            } else if (std::isinf(v)) {
+                ++w.inf;
+            } else {
+                w.zeros += v == 0;
+                w.min = seen ? std::min(w.min, v) : v;
+                w.max = seen ? std::max(w.max, v) : v;
+                seen = true;
+                sum += v;
+                squares += v * v;
+            }
+        }
+        if (const double finite = double(w.count - w.nan - w.inf); finite > 0) {
+            w.mean = sum / finite;
+            w.deviation = std::sqrt(std::max(0.0, squares / finite - w.mean * w.mean));
+        }
+        out.append(w);
+    }
+    return out;
+}
+
+QVector<LayerRow> presentLayers(const GraphDocument &doc)
+{
+    QVector<LayerRow> rows;
+    if (!doc.isOpen())
+        return rows;
+    const Graph &g = doc.graph()->graph;
+    for (NodeId id : g.order()) {
+        const Node &n = g[id];
+        if (n.op == Opcode::Output || n.op == Opcode::GetAttr)
+            continue;
+        LayerRow row;
+        row.node = id;
+        row.name = qs(n.name);
+        row.op = qs(nodeTitle(*doc.graph(), n));
+        const QuantFacts facts = presentQuantization(doc, id);
+        row.observer = facts.observer;
+        row.scale = facts.scale;
+        row.zeroPoint = facts.zeroPoint;
+        row.min = facts.min;
+        row.max = facts.max;
+        row.reason = facts.reason;
+        const QuantRow *q = rowOf(doc, n.name);
+        row.dtype = q ? qs(q->dtype) : n.meta ? qs(dtypeName(n.meta->dtype)) : QString();
+        rows.append(row);
+    }
+    return rows;
+}
+
+QVector<RuleRow> presentRules(const GraphDocument &doc)
+{
+    QVector<RuleRow> rules;
+    if (!doc.isOpen())
+        return rules;
+    const QuantConfig &config = doc.state().config;
+    const Graph &g = doc.graph()->graph;
+    auto count = [&](auto matches) {
+        int n = 0;
+        for (NodeId id : g.order())
+            n += g[id].op != Opcode::Placeholder && g[id].op != Opcode::Output && matches(g[id]);
+        return n;
+    };
+    auto add = [&](const QString &kind, const QString &label, const std::string &pattern, int decides) {
+        rules.append({kind + QLatin1Char(':') + qs(pattern), label, qs(pattern), GraphDocument::tr("keep in float"), decides, !doc.isInt8()});
+    };
+    for (const std::string &name : config.floatNodes)
+        add(QStringLiteral("node"), GraphDocument::tr("node"), name, g.find(name) ? 1 : 0);
+    for (const std::string &path : config.floatModules)
+        add(QStringLiteral("module"), GraphDocument::tr("module"), path, count([&](const Node &n) {
+                const std::string &where = n.op == Opcode::CallModule ? n.target : n.modulePath();
+                return where == path || where.rfind(path + ".", 0) == 0;
+            }));
+    for (const std::string &type : config.floatTypes)
+        add(QStringLiteral("type"), GraphDocument::tr("type"), type, count([&](const Node &n) {
+                const ModuleInfo *m = doc.graph()->moduleOf(n);
+                return m ? m->className == type : n.target == type;
+            }));
+    int quantized = 0;
+    if (doc.plan())
+        for (const auto &[id, q] : doc.plan()->nodes)
+            quantized += q.state == QuantState::Int8;
+    else if (doc.isInt8())
+        for (const QuantRow &row : doc.state().converted->rows)
+            quantized += row.reason.empty();
+    rules.append({QStringLiteral("default"), GraphDocument::tr("default"), {}, GraphDocument::tr("int8, MinMaxObserver"), quantized, false});
+    return rules;
+}
+
+QVector<ProblemRow> presentProblems(const GraphDocument &doc)
+{
+    QVector<ProblemRow> rows;
+    for (qsizetype i = 0; i < doc.problems().size(); ++i) {
+        const Problem &p = doc.problems()[i];
+        ProblemRow row;
+        row.id = int(i);
+        row.severity = p.severity == Problem::Note ? ProblemRow::Note
+            : p.severity == Problem::Warning       ? ProblemRow::Warning
+                                                   : ProblemRow::Error;
+        row.node = doc.isOpen() ? doc.graph()->graph.find(p.node.toStdString()) : NodeId{};
+        row.where = p.node;
+        row.sentence = p.text;
+        row.detail = p.detail;
+        row.fix = p.fix;
+        rows.append(row);
+    }
+    return rows;
+}
+
+QVector<JobRow> presentJobs(const Jobs &jobs)
+{
+    QVector<JobRow> rows;
+    for (const JobInfo &j : jobs.list()) {
+        if (j.quiet && !j.failed)
+            continue;
+        rows.append({j.id, j.name, j.running ? JobRow::Running : j.failed ? JobRow::Failed : JobRow::Done, j.fraction, j.secondsLeft, j.text});
+    }
+    return rows;
+}
+
+StepState presentStep(const GraphDocument &doc, StepRow::Step step)
+{
+    auto done = [](bool yes, const QString &text) { return StepState{yes ? StepState::Done : StepState::Todo, -1, text}; };
+    const DocumentState &s = doc.state();
+    if (!doc.isOpen())
+        return done(false, step == StepRow::Trace ? GraphDocument::tr("Open a trace or trace a Python model") : GraphDocument::tr("Open a model first"));
+    switch (step) {
+    case StepRow::Trace:
+        return done(true, GraphDocument::tr("%1, traced with torch %2").arg(doc.title(), qs(s.graph->provenance.torchVersion)));
+    case StepRow::Edit:
+        return done(!s.edits.empty(), s.edits.empty() ? GraphDocument::tr("Fuse convolutions, BatchNorm and activations")
+                                                      : GraphDocument::tr("%n edit(s)", nullptr, int(s.edits.size())));
+    case StepRow::Configure:
+        return done(doc.plan() || doc.isInt8(), GraphDocument::tr("Backend %1; what runs in int8 and what stays float").arg(qs(s.config.backend)));
+    case StepRow::Calibrate: {
+        for (const JobInfo &j : doc.jobs()->list())
+            if (j.running && j.kind == QLatin1String("calibrate"))
+                return {StepState::Running, j.fraction < 0 ? -1 : int(j.fraction * 100), j.text};
+        if (!s.calibration)
+            return done(false, GraphDocument::tr("Run the float model over data to find its ranges"));
+        if (const int stale = doc.staleNodes(); stale > 0)
+            return {StepState::OutOfDate, -1, GraphDocument::tr("%n node(s) changed since calibration", nullptr, stale)};
+        return done(true, GraphDocument::tr("%1 samples").arg(s.calibration->samples));
+    }
+    case StepRow::Review:
+        if (s.evaluation && s.evaluation->accuracyFloat >= 0)
+            return done(true, GraphDocument::tr("float %1 %, int8 %2 %")
+                                  .arg(s.evaluation->accuracyFloat * 100, 0, 'f', 2)
+                                  .arg(s.evaluation->accuracyInt8 * 100, 0, 'f', 2));
+        return done(doc.isInt8(), GraphDocument::tr("Convert to int8 and see what it costs"));
+    case StepRow::Export:
+        return done(!doc.exportedTo().isEmpty(), doc.exportedTo().isEmpty() ? GraphDocument::tr("Write model.py, weights and report")
+                                                                            : doc.exportedTo());
+    case StepRow::StepCount:
+        break;
+    }
+    return {};
+}
+
+StepRow::Step nextStep(const GraphDocument &doc)
+{
+    for (StepRow::Step step : {StepRow::Trace, StepRow::Edit, StepRow::Calibrate, StepRow::Review, StepRow::Export})
+        if (presentStep(doc, step).kind != StepState::Done)
+            return step;
+    return StepRow::Export;
+}
+
+} // namespace fb
