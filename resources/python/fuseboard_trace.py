@@ -307,7 +307,7 @@ def python_3_11_fixes():
 
 # What torch.fx says when it gives up, and what that means. The first that matches counts.
 REASONS = [
-    ("control_flow", r"control flow", "takes a branch that depends on its data"),
+    ("control_flow", r"inputs to control flow", "takes a branch that depends on its data"),
     ("length", r"'len' is not supported", "takes len() of a traced value, which has no length while tracing"),
     ("iteration", r"cannot be iterated|not iterable", "loops over or unpacks a traced value, whose length tracing does not know"),
     ("number", r"cannot be interpreted as an integer|^(int|float)\(\) argument|must be real number|__index__ returned|__(int|float|bool)__",

@@ -50,6 +50,11 @@ class Loop(nn.Module):
         return x
 
 
+class Iterate(nn.Module):
+    def forward(self, x):
+        return sum(row * 2 for row in x)
+
+
 class Integer(nn.Module):
     def forward(self, x):
         return x[:, int(x.shape[0] / 2):]
@@ -71,6 +76,10 @@ def length():
 
 def loop():
     return nn.Sequential(Loop())
+
+
+def iterate():
+    return nn.Sequential(Iterate())
 
 
 def integer():

@@ -404,9 +404,11 @@ class Failing(TracerTest):
 
     def test_all_ways_to_fail_read_alike(self):
         old = int(torch.__version__.split(".")[0]) < 2
-        for name in ("length", "loop", "integer", "zeros") + (("arange",) if old else ()):
+        kinds = {"length": "length", "loop": "number", "iterate": "iteration", "integer": "number", "zeros": "argument"}
+        for name, kind in {**kinds, **({"arange": "argument"} if old else {})}.items():
             with self.subTest(name):
                 found, = self.bad_model(name, "--input", "2x3")
+                self.assertEqual(found["kind"], kind)
                 self.assertEqual((found["module"], found["class"], found["file"]), ("0", f"models.{name.title()}", "models.py"))
                 self.assertTrue(found["message"].startswith("module '0' ") and found["message"].endswith("mark it as a leaf (--leaf 0)"))
                 self.assertNotRegex(found["message"], "Proxy|Error|interpret")
