@@ -36,15 +36,33 @@ bool isIdentifier(std::string_view s)
 std::string toIdentifier(std::string_view candidate)
 {
     std::string out;
+    bool illegal = false;      // a run of illegal characters becomes one underscore
     for (unsigned char c : candidate) {
-        if (std::isalnum(c) || c == '_')
+        const bool wasIllegal = illegal;
+        illegal = !(std::isalnum(c) || c == '_');
+        if (!illegal)
             out += char(c);
-        else if (out.empty() || out.back() != '_')
+        else if (!wasIllegal)
             out += '_';
     }
     if (out.empty())
         return "_unnamed";
     return std::isdigit(static_cast<unsigned char>(out[0])) ? "_" + out : out;
+}
+
+// "add_12" is base "add" and number 12; a name without a number is its own base.
+struct NameParts {
+    std::string base;
+    std::optional<uint64_t> number;
+};
+
+NameParts splitName(const std::string &name)
+{
+    const size_t bar = name.rfind('_');
+    if (bar == std::string::npos || bar == 0 || bar + 1 == name.size() || name.size() - bar > 18
+        || !std::all_of(name.begin() + std::ptrdiff_t(bar) + 1, name.end(), [](unsigned char c) { return std::isdigit(c); }))
+        return {name, std::nullopt};
+    return {name.substr(0, bar), std::stoull(name.substr(bar + 1))};
 }
 
 // torch.fx.graph._snake_case
@@ -159,19 +177,15 @@ std::vector<NodeId> Graph::placeholders() const
 std::string Graph::uniqueName(std::string_view wanted) const
 {
     std::string candidate = toIdentifier(wanted);
-    if (!names_.contains(candidate) && !isIllegalName(candidate))
+    const bool illegal = isIllegalName(candidate);
+    if (!illegal && !names_.contains(candidate))
         return candidate;
-    std::string base = candidate;
-    uint64_t number = 0;
-    if (const size_t bar = candidate.rfind('_'); bar != std::string::npos && bar > 0 && bar + 1 < candidate.size()
-        && candidate.size() - bar < 12
-        && std::all_of(candidate.begin() + std::ptrdiff_t(bar) + 1, candidate.end(), [](unsigned char c) { return std::isdigit(c); })) {
-        base = candidate.substr(0, bar);
-        number = std::stoull(candidate.substr(bar + 1));
-    }
-    do {
+    const std::string base = splitName(candidate).base;
+    const auto count = nameCounts_.find(base);
+    uint64_t number = count == nameCounts_.end() ? 0 : count->second;
+    do
         candidate = base + "_" + std::to_string(++number);
-    } while (names_.contains(candidate));
+    while (names_.contains(candidate));
     return candidate;
 }
 
@@ -211,6 +225,8 @@ NodeId Graph::insertAt(size_t index, Node n, bool keepId)
     }
     const NodeId id = n.id;
     names_[n.name] = id;
+    if (NameParts parts = splitName(n.name); parts.number)
+        nameCounts_[std::move(parts.base)] = *parts.number;
     nodes_[id.value] = std::make_shared<Node>(std::move(n));
     order_.insert(order_.begin() + std::ptrdiff_t(index), id);
     if (positionsValid_ && index + 1 == order_.size()) {

@@ -120,6 +120,7 @@ private:
     std::vector<std::shared_ptr<Node>> nodes_;          // by id; null where free
     std::vector<std::vector<NodeId>> users_;            // by id
     std::unordered_map<std::string, NodeId> names_;
+    std::unordered_map<std::string, uint64_t> nameCounts_;      // the last number given for "add" in add_1, add_2, as torch counts
     mutable std::vector<uint32_t> positions_;           // by id; valid while positionsValid_
     mutable bool positionsValid_ = false;
     uint32_t nextId_ = 1;
