@@ -53,7 +53,8 @@ std::string whyKept(const GraphModule &gm, const Node &n)
     if (mutatesInput(gm, n))
         return "it changes a value in place";
     const OpInfo *op = opInfo(gm, n);
-    if (op && op->random)
+    const ModuleInfo *m = gm.moduleOf(n);
+    if (op && op->random && (!m || m->training))
         return "it moves the random generator on";
     if (n.op == Opcode::CallFunction && (n.target.find("_assert") != std::string::npos || n.target == "builtins.print"))
         return "it acts without giving a value";

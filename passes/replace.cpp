@@ -39,6 +39,16 @@ bool hasState(const OpInfo &op)
     return std::any_of(op.params.begin(), op.params.end(), [](const OpParam &p) { return among(kStateParams, p.name); });
 }
 
+// Whether the form `to` of an op takes a parameter of its row: only F.* and modules have `inplace`, no module `training`.
+bool takes(const OpRef &to, const OpParam &p)
+{
+    if (p.name == "inplace")
+        return to.op == Opcode::CallModule || to.target.starts_with("torch.nn.functional.");
+    if (p.name == "training")
+        return to.op != Opcode::CallModule;
+    return !p.name.starts_with('_');
+}
+
 bool holdsNode(const Arg &a)
 {
     bool found = false;
@@ -226,16 +236,13 @@ Result<Call> writeCall(const OpRef &to, const Values &values)
     ModuleInfo module;
     bool contiguous = true;
     for (const OpParam &p : op->params) {
+        if (!takes(to, p))
+            continue;
         const Arg *v = valueOf(p.name);
-        const bool fact = to.op == Opcode::CallModule && !isTensorParam(p.name);
         if (!v && p.defaultText.empty() && !p.name.starts_with('*'))
             return Error{ opText(to) + " needs " + std::string(p.name) + ", which is not given; add it to \"args\"" };
-        if (fact) {
-            if (p.name == "training")
-                continue;
-            const bool flatten = to.target.ends_with(".Flatten") && p.name == "start_dim"; // 1 there, 0 in torch.flatten
-            auto byDefault = parseLiteral(flatten ? "1" : p.defaultText);
-            module.attrs.emplace_back(std::string(p.name), v ? *v : byDefault.value_or(Arg()));
+        if (to.op == Opcode::CallModule && !isTensorParam(p.name)) {
+            module.attrs.emplace_back(std::string(p.name), v ? *v : parseLiteral(p.defaultText).value_or(Arg()));
         } else if (!v) {
             contiguous = false;
         } else if (contiguous && (p.defaultText.empty() || positionalOnly || to.op == Opcode::CallModule)) {
@@ -275,7 +282,8 @@ namespace
 {
 
 // The values of `from` under the names of `to`; what stays over is told in `dropped`.
-Values carryOver(const OpInfo *from, const OpInfo &to, Values values, const Kwargs &extra, std::string &dropped)
+Values carryOver(
+    const OpInfo *from, const OpRef &toRef, const OpInfo &to, const Values &values, const Kwargs &extra, std::string &dropped)
 {
     Values out;
     std::vector<bool> used(values.size());
@@ -292,7 +300,7 @@ Values carryOver(const OpInfo *from, const OpInfo &to, Values values, const Kwar
         take(0, to.params[0].name);
     for (const OpParam &p : to.params)
         for (size_t i = 0; i < values.size() && !has(p.name); ++i)
-            if (!used[i] && values[i].first == p.name)
+            if (!used[i] && values[i].first == p.name && takes(toRef, p))
                 take(i, p.name);
     for (size_t i = 0; i < values.size(); ++i)
         if (!used[i] && holdsNode(values[i].second))
@@ -358,7 +366,7 @@ Result<PassReport> replaceNodes(GraphModule &gm, const std::set<NodeId> &nodes, 
         }
         const OpInfo *fromInfo = opInfo(gm, n);
         std::string dropped;
-        auto call = writeCall(to, carryOver(fromInfo, *toInfo, valuesOf(gm, n), extra, dropped));
+        auto call = writeCall(to, carryOver(fromInfo, to, *toInfo, valuesOf(gm, n), extra, dropped));
         if (!call)
             return Error{ "cannot replace " + n.name + ": " + call.message() };
 
@@ -375,7 +383,8 @@ Result<PassReport> replaceNodes(GraphModule &gm, const std::set<NodeId> &nodes, 
                 call->target = info.path;
                 if (n.op == Opcode::CallModule)
                     madeFor[n.target] = info.path;
-                if (whole)
+                if (const ModuleInfo *m = gm.moduleOf(n);
+                    whole && !(m->parameters.empty() && m->buffers.empty() && m->kind == ModuleKind::Nn))
                     clearModule(gm, n.target);
                 gm.addModule(std::move(info));
             } else {
@@ -434,7 +443,8 @@ std::vector<OpRef> replacements(const GraphModule &gm, NodeId id)
             takes += p.defaultText.empty() && isTensorParam(p.name);
         for (const OpRef &form : forms) {
             std::string dropped;
-            if (form == own || takes != std::max<size_t>(inputs, 1) || !writeCall(form, carryOver(from, op, values, {}, dropped)))
+            if (form == own || takes != std::max<size_t>(inputs, 1)
+                || !writeCall(form, carryOver(from, form, op, values, {}, dropped)))
                 continue;
             (from && op.category == from->category ? same : others).push_back(form);
             break;
