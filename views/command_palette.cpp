@@ -180,9 +180,10 @@ void CommandPalette::dismiss()
 {
     if (isHidden())
         return;
+    const QPointer<QWidget> back = focusBefore_; // hiding moves the focus
     hide();
-    if (focusBefore_)
-        focusBefore_->setFocus(Qt::OtherFocusReason);
+    if (back)
+        back->setFocus(Qt::OtherFocusReason);
     emit closed();
 }
 

@@ -88,7 +88,8 @@ public:
         for (int i : { 0, 1 }) {
             lines_[i] = new QCPItemStraightLine(this);
             labels_[i] = new QCPItemText(this);
-            labels_[i]->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
+            for (QCPItemPosition *point : { lines_[i]->point1, lines_[i]->point2, labels_[i]->position })
+                point->setTypeY(QCPItemPosition::ptAxisRectRatio);
             labels_[i]->setPadding(QMargins(5, 2, 5, 2));
             for (auto *item : { static_cast<QCPAbstractItem *>(lines_[i]), static_cast<QCPAbstractItem *>(labels_[i]) })
                 item->setLayer("overlay");
@@ -104,7 +105,6 @@ public:
         const bool same = h.node == data_.node && h.min == data_.min && h.max == data_.max && h.clipMin == data_.clipMin
             && h.clipMax == data_.clipMax;
         data_ = h;
-        const QString what = h.observer.isEmpty() ? HistogramView::tr("range") : h.observer;
         const double ends[] = { h.clipMin, h.clipMax };
         for (int i : { 0, 1 }) {
             lines_[i]->setVisible(h.hasRange);
@@ -113,9 +113,6 @@ public:
             lines_[i]->point2->setCoords(ends[i], 1);
             labels_[i]->setText((i ? HistogramView::tr("max %1") : HistogramView::tr("min %1")).arg(numberText(ends[i])));
         }
-        for (auto *line : lines_)
-            for (auto *point : { line->point1, line->point2 })
-                point->setTypeY(QCPItemPosition::ptAxisRectRatio);
         band_->setVisible(h.hasRange);
         band_->topLeft->setCoords(h.clipMin, 0);
         band_->bottomRight->setCoords(h.clipMax, 1);
@@ -731,7 +728,7 @@ void HistogramView::updateHeader()
     reset_->setVisible(large);
     title_->setEnabled(large);
     if (!large && !empty)
-        title_->setText(tr("%n histogram(s)", nullptr, int(wall_->model->rows.size())));
+        title_->setText(tr("Histograms: %1").arg(wall_->model->rows.size()));
     auto *icon = findChild<QLabel *>("warningIcon");
     icon->setPixmap(markIcon(Mark::Warning).pixmap(16, 16));
     icon->setVisible(!warning_->text().isEmpty());

@@ -65,7 +65,7 @@ QString nodeLinks(const Graph &graph, const std::vector<NodeId> &nodes)
     QStringList out;
     for (NodeId id : nodes) {
         if (out.size() == kMostLinks)
-            return out.join(", ") + Inspector::tr(" and %n more", nullptr, int(nodes.size()) - kMostLinks);
+            return out.join(", ") + Inspector::tr(" and %1 more").arg(nodes.size() - kMostLinks);
         out += nodeLink(graph, id);
     }
     return out.join(", ");
@@ -153,8 +153,16 @@ public:
 
     void clear()
     {
-        while (form_->rowCount())
-            form_->removeRow(0);
+        while (form_->rowCount()) {
+            const auto row = form_->takeRow(0);
+            for (QLayoutItem *item : { row.labelItem, row.fieldItem }) {
+                if (!item)
+                    continue;
+                item->widget()->hide();
+                item->widget()->deleteLater(); // it may be the check box that is calling
+                delete item;
+            }
+        }
         lines_.clear();
     }
 
@@ -257,7 +265,9 @@ void Inspector::rebuild()
         showMany();
     if (!selected_.isEmpty())
         rows_->addStretch();
-    setWidget(page); // deletes the old one
+    if (QWidget *old = takeWidget())
+        old->deleteLater(); // something in it may be calling
+    setWidget(page);
 }
 
 void Inspector::showOne(NodeId id)
@@ -330,7 +340,7 @@ void Inspector::showOne(NodeId id)
 void Inspector::showMany()
 {
     const Graph &graph = gm_->graph;
-    Section *all = section(tr("%n nodes selected", nullptr, int(selected_.size())));
+    Section *all = section(tr("%1 nodes selected").arg(selected_.size()));
     std::map<std::string, int> kinds;
     for (NodeId id : selected_)
         ++kinds[nodeTitle(*gm_, graph[id])];
@@ -375,7 +385,7 @@ void Inspector::showQuantization()
     if (q.min && q.max)
         quantSection_->addText(tr("range"), tr("%1 to %2").arg(numberText(*q.min, 6), numberText(*q.max, 6)));
     if (q.channels)
-        quantSection_->addText(tr("weight"), tr("%n scale(s), one a channel", nullptr, q.channels));
+        quantSection_->addText(tr("weight"), tr("per channel, scales: %1").arg(q.channels));
     if (!q.canKeepFloat)
         return;
     auto *keep = new QCheckBox(tr("Keep in float"), quantSection_);

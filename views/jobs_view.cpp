@@ -22,10 +22,10 @@ QString remainingText(double seconds)
     if (seconds < 5)
         return JobsView::tr("a few seconds left");
     if (seconds < 90)
-        return JobsView::tr("about %n s left", nullptr, int(std::ceil(seconds / 5)) * 5);
+        return JobsView::tr("about %1 s left").arg(int(std::ceil(seconds / 5)) * 5);
     if (seconds < 90 * 60)
-        return JobsView::tr("about %n min left", nullptr, int(std::lround(seconds / 60)));
-    return JobsView::tr("about %n h left", nullptr, int(std::lround(seconds / 3600)));
+        return JobsView::tr("about %1 min left").arg(int(std::lround(seconds / 60)));
+    return JobsView::tr("about %1 h left").arg(int(std::lround(seconds / 3600)));
 }
 
 class JobsView::Row : public QWidget
@@ -162,8 +162,10 @@ void JobsView::setJobs(const QVector<JobRow> &jobs)
         rows_.insert(job.id, row);
         running += job.state == JobRow::Running;
     }
-    for (Row *gone : old)
-        gone->deleteLater(), gone->hide();
+    for (Row *gone : old) {
+        gone->hide();
+        gone->deleteLater();
+    }
     jobs_ = jobs;
     empty_->setVisible(jobs.isEmpty());
     if (std::exchange(running_, running) != running)

@@ -268,7 +268,7 @@ bool LayersView::eventFilter(QObject *watched, QEvent *event)
 void LayersView::updateCount()
 {
     const int shown = proxy_->rowCount(), all = model_->rowCount();
-    count_->setText(shown == all ? tr("%n layer(s)", nullptr, all) : tr("%1 of %2 layers").arg(shown).arg(all));
+    count_->setText(shown == all ? tr("Layers: %1").arg(all) : tr("Layers: %1 of %2").arg(shown).arg(all));
 }
 
 } // namespace fb

@@ -110,7 +110,7 @@ void RulesView::setRules(const QVector<RuleRow> &rules)
         if (!kept.isEmpty() && r.id == kept)
             table_->selectRow(row);
     }
-    note_->setText(idle ? tr("%n rule(s) decide nothing: nothing fits, or a rule above decides first.", nullptr, idle)
+    note_->setText(idle ? tr("Rules that decide nothing: %1. Nothing fits them, or a rule above decides first.").arg(idle)
                         : tr("The first rule that fits a node decides. \"Keep in float\" on a node or module makes a rule."));
     selectionChanged();
 }

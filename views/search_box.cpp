@@ -62,7 +62,7 @@ void SearchBox::setHits(int current, int total)
     else if (total == 0)
         count_->setText(tr("no hits"));
     else if (current < 0)
-        count_->setText(tr("%n hit(s)", nullptr, total));
+        count_->setText(tr("hits: %1").arg(total));
     else
         count_->setText(tr("%1 of %2").arg(current + 1).arg(total));
     count_->setVisible(total >= 0);
