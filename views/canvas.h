@@ -163,6 +163,7 @@ private:
     void stepHit(int by);
     CanvasStyle style() const;
     void placeChildren();
+    void paintLegend(QPainter &painter);
     void tick();
 
     std::shared_ptr<const GraphModule> graph_;

@@ -4,13 +4,17 @@
 // off the GUI thread and never change afterwards. paintScene() draws a scene with any painter: the widget, a picture, an SVG.
 #pragma once
 
+#include <QColor>
 #include <QHash>
 #include <QPointF>
 #include <QRectF>
 #include <QSet>
 #include <QString>
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +23,7 @@
 #include "model/ir/ops.h"
 #include "model/layout/layout.h"
 
+class QFont;
 class QPainter;
 
 namespace fb {
@@ -66,7 +71,8 @@ struct CanvasScene {
     Layout layout;
     std::vector<std::vector<int>> in, out;   // edges by item
     std::vector<int> depth;                  // of the item's container
-    QHash<uint32_t, int> itemOfNode;         // shown nodes
+    std::vector<std::vector<NodeId>> inside; // nodes in a folded box
+    QHash<uint32_t, int> itemOfNode;         // shown nodes, and hidden ones by the folded box they are in
     QHash<QString, int> itemOfModule;        // shown module boxes
     QRectF bounds;
 
@@ -89,6 +95,8 @@ struct CanvasScene {
 
 private:
     void index();
+    void forCells(const QRectF &area, const std::function<void(size_t)> &visit) const;
+    std::vector<int> collect(const std::vector<std::vector<int>> &cells, const QRectF &area) const;
     struct Grid {
         QRectF bounds;
         double cell = 400;
@@ -113,11 +121,16 @@ struct CanvasStyle {
     double progress = 1;
 };
 
-// `visible` in scene coordinates; `zoom` is painter pixels per scene unit and decides the level of detail.
+// Paints in pixels (scene times zoom, so that text stays crisp); `visible` is in scene coordinates; `zoom` decides the level
+// of detail.
 void paintScene(QPainter &painter, const CanvasScene &scene, const CanvasStyle &style, const QRectF &visible, double zoom);
 
-// The colour of an item in the current mode, and the word that stands beside it in the legend.
-struct ItemColour { QColor colour; QString word; };
-ItemColour itemColour(const CanvasScene &scene, int item, const CanvasStyle &style);
+// The colour of a node in the current mode, and the word that stands beside it in the legend.
+struct NodeColour {
+    QColor colour;
+    QString word;
+};
+NodeColour nodeColour(const CanvasFacts &facts, NodeId id, const CanvasStyle &style);
+QRectF foldMark(const QRectF &box, double zoom); // the little triangle of a module box, in pixels
 
 } // namespace fb

@@ -1,8 +1,9 @@
 // Fuseboard: where boxes and edges go. GPL-3.0-or-later.
 //
 // Layered, top down, one module level at a time: the inside of an unfolded module is laid out by itself and then stands
-// in its parent's layout as one big box. Graphviz `dot` where it is quick enough, our own linear-time layout beyond.
-// Deterministic. Runs on any thread, one Graphviz call at a time.
+// in its parent's layout as one big box. Values that enter it do so at its top edge, values that leave it at its bottom edge.
+// Graphviz `dot` orders and aligns where it is quick enough, our own linear-time sweeps beyond; lanes are ours in both cases, so
+// that no line crosses a box. Deterministic. Runs on any thread, one Graphviz call at a time.
 #pragma once
 
 #include <atomic>
@@ -50,6 +51,8 @@ struct ViewGraph {
 
 // `unfolded` holds keys of module boxes that are open. get_attr nodes of parameters are left out unless `showParameters`.
 ViewGraph buildView(const GraphModule &gm, const std::set<std::string> &unfolded, bool showParameters = false);
+// How many module boxes are alike (same class, same nodes with the same facts, wired alike), by key; at least 1.
+std::map<std::string, int> identicalBlocks(const GraphModule &gm);
 // Keys to open so that at most `maxItems` boxes show, outer levels first.
 std::set<std::string> foldToFit(const GraphModule &gm, int maxItems);
 std::set<std::string> allModuleKeys(const GraphModule &gm);
@@ -65,11 +68,15 @@ struct Layout {
 
 struct LayoutOptions {
     bool leftToRight = false;
-    double seconds = 2;                            // time budget for Graphviz
+    double seconds = 0.6;                          // time budget for Graphviz, spent by prediction so that answers repeat
+    double columnAspect = 0;                       // above 0: a root level of many layers is wrapped into columns, like text, to
+                                                   // about this width / height
     const std::atomic<bool> *cancel = nullptr;
 };
 
-// `sizes` by item index (ignored for unfolded boxes). Empty result when cancelled.
+// `sizes` by item index (of an unfolded box: its least width). Edges run from the producer's bottom to the consumer's top; only
+// where folding makes a cycle of two boxes does one run upwards. Identical insides are laid out once, also across calls.
+// An error when cancelled.
 Result<Layout> layoutView(const ViewGraph &view, const std::vector<Size> &sizes, const LayoutOptions &options = {});
 
 } // namespace fb
