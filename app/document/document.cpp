@@ -114,7 +114,14 @@ void GraphDocument::edit(const QString &name, const std::string &edit)
         return emit failed(name, tr("the graph is in int8; undo the conversion to edit it"));
     runOnState(name, QStringLiteral("edit"), [this, name, edit](const DocumentState &s, JobContext &context) -> Result<Deliver> {
         GraphModule gm = *s.graph;
-        const Pass pass = [&edit](GraphModule &work) { return applyEdits(work, "[" + edit + "]"); };
+        const Pass pass = [&edit](GraphModule &work) -> Result<PassReport> {
+            Result<PassReport> report = applyEdits(work, "[" + edit + "]");
+            if (report)
+                return report;
+            const std::string &text = report.message();          // "edit 1 (fuse): why": here there is but one
+            const size_t why = text.find("): ");
+            return Error{why == std::string::npos ? text : text.substr(why + 3)};
+        };
         Result<PassReport> report = runPass(name.toStdString(), pass, gm, &context.cancelled);
         if (!report)
             return report.error();

@@ -33,15 +33,16 @@ QString shortName(const OpRef &op)
     return name.replace(QStringLiteral("torch.nn.functional."), QStringLiteral("F."));
 }
 
+// As OpRef::parse reads it back.
+std::string writeOp(const OpRef &op) { return op.op == Opcode::CallMethod ? "." + op.target + "()" : op.target; }
+
 void replace(GraphDocument *doc, const Json &what, const OpRef &to, const QString &name)
 {
     Json edit{{"op", "replace"}};
     edit.update(what);
-    edit["to"] = to.op == Opcode::CallMethod ? "." + to.target + "()" : to.target;
+    edit["with"] = writeOp(to);
     doc->edit(name, edit.dump());
 }
-
-std::string writeOp(const OpRef &op) { return op.op == Opcode::CallMethod ? "." + op.target + "()" : op.target; }
 
 } // namespace
 
@@ -131,7 +132,7 @@ void fillNodeMenu(QMenu *menu, GraphDocument *doc, const QList<NodeId> &nodes, c
                         replace(doc, {{"node", name}}, to, GraphDocument::tr("Replace %1 with %2").arg(qs(name), shortName(to)));
                     });
                     QObject::connect(all->addAction(shortName(to)), &QAction::triggered, menu, [=] {
-                        replace(doc, {{"from", writeOp(from)}}, to,
+                        replace(doc, {{"all", writeOp(from)}}, to,
                                 GraphDocument::tr("Replace every %1 with %2").arg(shortName(from), shortName(to)));
                     });
                 }

@@ -1,0 +1,210 @@
+// What the window does with bad input, drops, undo and closing. GPL-3.0-or-later.
+#include <QDir>
+#include <QDropEvent>
+#include <QFile>
+#include <QLabel>
+#include <QMimeData>
+
+#include "app/window/present.h"
+#include "model/text/text.h"
+#include "tests/app/window_driver.h"
+#include "views/command_palette.h"
+#include "views/empty_state.h"
+#include "views/jobs_view.h"
+
+using namespace fb;
+using namespace fbtest;
+
+class Window : public QObject {
+    Q_OBJECT
+private slots:
+    void initTestCase() { isolateSettings(settings_); }
+    void emptyWindow();
+    void badFiles_data();
+    void badFiles();
+    void badFileKeepsDocument();
+    void dropOpens();
+    void wrongCalibrationData();
+    void closedDuringCalibration();
+    void cancelCalibration();
+    void staleCalibration();
+    void commandPalette();
+    void unwritableExport();
+    void traceWithoutPython();
+    void recentFiles();
+
+private:
+    QTemporaryDir settings_, dir_;
+    QString write(const QString &name, const QByteArray &bytes)
+    {
+        QFile f(dir_.filePath(name));
+        if (f.open(QIODevice::WriteOnly))
+            f.write(bytes);
+        return f.fileName();
+    }
+    bool open(Driver &d, const QString &path = demo(QStringLiteral("digits.fxt")))
+    {
+        d.window.openFile(path);
+        return QTest::qWaitFor([&] { return d.doc().isOpen(); }, 60000) && d.settle();
+    }
+};
+
+void Window::emptyWindow()
+{
+    Driver d;
+    for (const char *name : {"open", "trace", "demo"})
+        QVERIFY2(d.find<QPushButton>(QLatin1String(name)), name);
+    QVERIFY(d.click(QStringLiteral("demo")));
+    QTRY_VERIFY_WITH_TIMEOUT(d.doc().isOpen(), 60000);
+    QVERIFY(d.settle());
+    QVERIFY(d.graph().size() > 20);
+}
+
+void Window::badFiles_data()
+{
+    QTest::addColumn<QByteArray>("bytes");
+    QFile demoFile(demo(QStringLiteral("digits.fxt")));
+    QVERIFY(demoFile.open(QIODevice::ReadOnly));
+    const QByteArray good = demoFile.readAll();
+    QTest::newRow("empty") << QByteArray();
+    QTest::newRow("text") << QByteArray("hello");
+    QTest::newRow("half") << good.left(good.size() / 2);
+    QTest::newRow("no end") << good.left(good.size() - 10);
+    QTest::newRow("pickle") << QByteArray("\x80\x02}q\x00.", 6);
+}
+
+void Window::badFiles()
+{
+    QFETCH(QByteArray, bytes);
+    Driver d;
+    d.window.openFile(write(QStringLiteral("bad.fxt"), bytes));
+    QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 1, 60000);
+    QVERIFY2(d.failures.first().contains(QLatin1String("bad.fxt")), qPrintable(d.failures.first()));
+    QVERIFY(!d.failures.first().contains(QLatin1Char('\n')));
+    QVERIFY(!d.doc().isOpen());
+}
+
+void Window::badFileKeepsDocument()
+{
+    Driver d;
+    QVERIFY(open(d));
+    const std::string before = torchGraphText(*d.doc().graph());
+    d.doc().open(dir_.filePath(QStringLiteral("missing.fxt")));
+    QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 1, 60000);
+    QCOMPARE(torchGraphText(*d.doc().graph()), before);
+    QVERIFY(!d.doc().problems().isEmpty());
+}
+
+void Window::dropOpens()
+{
+    Driver d;
+    QMimeData mime;
+    mime.setUrls({QUrl::fromLocalFile(demo(QStringLiteral("digits.fxt")))});
+    QDragEnterEvent enter(QPoint(200, 200), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&d.window, &enter);
+    QVERIFY(enter.isAccepted());
+    QDropEvent drop(QPointF(200, 200), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&d.window, &drop);
+    QTRY_VERIFY_WITH_TIMEOUT(d.doc().isOpen(), 60000);
+    QVERIFY(d.settle());
+}
+
+void Window::wrongCalibrationData()
+{
+    Driver d;
+    QVERIFY(open(d));
+    d.doc().calibrate(demo(QStringLiteral("digits_weights.pt")));
+    QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 1, 60000);
+    QDir().mkpath(dir_.filePath(QStringLiteral("nothing")));
+    QVERIFY(d.settle());
+    d.doc().calibrate(dir_.filePath(QStringLiteral("nothing")));
+    QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 2, 60000);
+    QVERIFY(!d.doc().state().calibration);
+}
+
+void Window::closedDuringCalibration()
+{
+    auto *d = new Driver;
+    QVERIFY(open(*d));
+    d->doc().calibrate(demo(QStringLiteral("calib.npy")));
+    QTRY_VERIFY_WITH_TIMEOUT(d->doc().jobs()->anyRunning(), 10000);
+    d->window.close();
+    delete d;                          // waits for the job and crashes nothing
+}
+
+void Window::cancelCalibration()
+{
+    Driver d;
+    QVERIFY(open(d));
+    d.doc().edit(QStringLiteral("Fuse all"), R"({"op": "fuse"})");
+    QVERIFY(d.settle());
+    const std::string before = torchGraphText(*d.doc().graph());
+    d.doc().calibrate(demo(QStringLiteral("calib.npy")));
+    d.doc().jobs()->cancelAll();
+    QVERIFY(d.settle());
+    QVERIFY(!d.doc().state().calibration);
+    QCOMPARE(torchGraphText(*d.doc().graph()), before);
+}
+
+void Window::staleCalibration()
+{
+    Driver d;
+    QVERIFY(open(d));
+    d.doc().calibrate(demo(QStringLiteral("calib.npy")));
+    QTRY_VERIFY_WITH_TIMEOUT(d.doc().state().calibration, 120000);
+    QVERIFY(d.settle());
+    QCOMPARE(presentStep(d.doc(), StepRow::Calibrate).kind, StepState::Done);
+    d.doc().edit(QStringLiteral("Rename"), R"({"op": "rename", "node": "classifier", "name": "head"})");
+    QVERIFY(d.settle());
+    QCOMPARE(presentStep(d.doc(), StepRow::Calibrate).kind, StepState::OutOfDate);
+    d.doc().convertToInt8();
+    QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 1, 60000);
+    QVERIFY2(d.failures.first().contains(QLatin1String("head")), qPrintable(d.failures.first()));
+}
+
+void Window::commandPalette()
+{
+    Driver d;
+    QVERIFY(open(d));
+    const size_t nodes = d.graph().size();
+    d.window.canvas()->setFocus();
+    d.keys(Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+    auto *palette = d.window.findChild<CommandPalette *>();
+    QTRY_VERIFY(palette->isVisible());
+    QTest::keyClicks(QApplication::focusWidget(), QStringLiteral("fuse all"));
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Return);
+    QTRY_VERIFY_WITH_TIMEOUT(d.graph().size() < nodes, 60000);
+    QVERIFY(d.settle());
+}
+
+void Window::unwritableExport()
+{
+    Driver d;
+    QVERIFY(open(d));
+    d.doc().exportTo(QStringLiteral("/proc/nowhere/out"), false);
+    QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 1, 60000);
+    QVERIFY2(d.failures.first().contains(QLatin1String("/proc/nowhere")), qPrintable(d.failures.first()));
+}
+
+void Window::traceWithoutPython()
+{
+    Driver d;
+    QVERIFY(d.click(QStringLiteral("traceButton")));
+    d.find<QLineEdit>(QStringLiteral("traceSource"))->setText(demo(QStringLiteral("digits_net.py:make")));
+    d.find<QLineEdit>(QStringLiteral("tracePython"))->setText(QStringLiteral("/nowhere/python"));
+    QVERIFY(d.click(QStringLiteral("traceRun")));
+    QTRY_VERIFY(d.find<QLabel>(QStringLiteral("traceStatus"))->text().contains(QLatin1String("/nowhere/python")));
+    d.find<QLineEdit>(QStringLiteral("tracePython"))->clear();
+}
+
+void Window::recentFiles()
+{
+    {
+        Driver d;
+        QVERIFY(open(d));
+    }
+    QVERIFY(QSettings().value(QStringLiteral("recent")).toStringList().contains(demo(QStringLiteral("digits.fxt"))));
+}
+
+QTEST_MAIN(Window)
+#include "tst_window.moc"
