@@ -1,0 +1,319 @@
+// calibrate, merge, quantize, export. GPL-3.0-or-later.
+//
+// Statistics belong to the fused graph, because that is what is converted: calibrate and quantize fuse alike, and statistics of
+// another graph are refused.
+#include <cmath>
+#include <optional>
+
+#include "app/cli/cli.h"
+#include "app/document/workflow.h"
+#include "model/exec/statistics.h"
+#include "passes/fuse.h"
+#include "passes/quantize.h"
+
+namespace fb::cli
+{
+
+namespace
+{
+
+struct QuantOptions {
+    std::string file, data, stats, test, backend, qconfig, output, form;
+    uint64_t samples = 0, batch = 32;
+    bool json = false;
+};
+
+struct MergeOptions {
+    std::vector<std::string> files;
+    std::string output;
+};
+
+// A model made ready for calibration.
+struct Prepared {
+    GraphModule graph;
+    PassReport fused;
+};
+
+Result<Prepared> prepare(const std::string &file)
+{
+    Result<GraphModule> gm = openModel(file);
+    if (!gm)
+        return gm.error();
+    Result<PassReport> report = runPass("Fuse all", fuseAll, *gm);
+    if (!report)
+        return Error{ file + ": " + report.message() };
+    return Prepared{ std::move(*gm), std::move(*report) };
+}
+
+Result<Calibration> collect(const Prepared &model, const QuantOptions &o, const Common &common)
+{
+    Result<DataSet> data = openData(o.data, model.graph);
+    if (!data)
+        return data.error();
+    ProgressLine line(common.quiet);
+    CalibrateOptions options;
+    options.batch = o.batch;
+    options.samples = o.samples;
+    options.progress = [&line](const CalibrationProgress &p) {
+        line.show(p.total ? double(p.done) / double(p.total) : 0,
+            "calibrating, " + std::to_string(p.done) + " of " + std::to_string(p.total) + " samples, "
+                + std::to_string(std::lround(p.secondsLeft)) + " s left");
+    };
+    return calibrate(model.graph, *data, options);
+}
+
+Status runCalibrate(const QuantOptions &o, const Common &common)
+{
+    Result<Prepared> model = prepare(o.file);
+    if (!model)
+        return model.error();
+    Result<Calibration> c = collect(*model, o, common);
+    if (!c)
+        return c.error();
+    if (Status written = writeStats(*c, o.output); !written)
+        return written;
+    Json nodes = Json::object();
+    std::string flagged;
+    for (const auto &[name, s] : c->nodes) {
+        nodes[name] = { { "count", s.count }, { "min", s.min }, { "max", s.max }, { "mean", s.mean() } };
+        const uint64_t lost = s.nan + s.positiveInf + s.negativeInf;
+        if (lost) {
+            nodes[name]["nan"] = s.nan;
+            nodes[name]["inf"] = s.positiveInf + s.negativeInf;
+            flagged += name + ": " + std::to_string(lost) + " values are nan or inf and were kept out\n";
+        }
+    }
+    if (o.json)
+        print(Json{ { "samples", c->samples }, { "batches", c->batches }, { "nodes", nodes } });
+    else
+        print(std::to_string(c->samples) + " samples, " + std::to_string(c->nodes.size()) + " observed values\n" + flagged);
+    return {};
+}
+
+Status runMerge(const MergeOptions &o, const Common &)
+{
+    std::optional<Calibration> all;
+    for (const std::string &file : o.files) {
+        Result<Calibration> c = readStats(file);
+        if (!c)
+            return c.error();
+        if (!all) {
+            all = std::move(*c);
+        } else if (c->modelText != all->modelText) {
+            return Error{ file + " holds statistics of another model than " + o.files.front()
+                + "; merge only runs of one model" };
+        } else {
+            all->merge(*c);
+        }
+    }
+    return writeStats(*all, o.output);
+}
+
+// Q.json: the "quantize" part of a recipe.json.
+Result<QuantConfig> readConfig(const QuantOptions &o)
+{
+    QuantConfig config;
+    if (!o.qconfig.empty()) {
+        Result<std::string> text = readFile(o.qconfig);
+        if (!text)
+            return text.error();
+        const Json j = Json::parse(*text, nullptr, false);
+        if (!j.is_object())
+            return Error{ o.qconfig + " is no JSON object; write {\"backend\": \"x86\", \"float_nodes\": [...]}" };
+        const std::map<std::string, std::set<std::string> *> lists{ { "float_nodes", &config.floatNodes },
+            { "float_modules", &config.floatModules }, { "float_types", &config.floatTypes } };
+        for (const auto &[key, value] : j.items()) {
+            const auto list = lists.find(key);
+            if (list != lists.end() && value.is_array()
+                && std::all_of(value.begin(), value.end(), [](const Json &v) { return v.is_string(); }))
+                *list->second = value.get<std::set<std::string>>();
+            else if (key == "backend" && value.is_string())
+                config.backend = value.get<std::string>();
+            else if (key != "observer" || value != "MinMaxObserver")
+                return Error{ o.qconfig + ": \"" + key
+                    + "\" cannot be used; it takes backend, observer (MinMaxObserver), and the lists of "
+                      "names float_nodes, float_modules and float_types" };
+        }
+    }
+    if (!o.backend.empty())
+        config.backend = o.backend;
+    const auto known = quantBackends();
+    if (std::find(known.begin(), known.end(), config.backend) == known.end())
+        return Error{ "there is no backend " + config.backend + " in " + o.qconfig + "; take x86 or qnnpack" };
+    return config;
+}
+
+Result<ExportRequest> quantizeModel(const QuantOptions &o, const Common &common)
+{
+    Result<QuantConfig> config = readConfig(o);
+    if (!config)
+        return config.error();
+    Result<Prepared> model = prepare(o.file);
+    if (!model)
+        return model.error();
+    Result<Calibration> calibration = o.stats.empty() ? collect(*model, o, common) : readStats(o.stats);
+    if (!calibration)
+        return calibration.error();
+    if (calibration->modelText != graphHash(model->graph))
+        return Error{ o.stats + " holds statistics of another model than " + o.file + "; run fuseboard-cli calibrate on it" };
+
+    ExportRequest request;
+    request.config = *config;
+    request.edits = { R"({"op": "fuse"})" };
+    request.fused = model->fused;
+    request.modelPath = o.file;
+    request.dataPath = o.data;
+    request.batch = o.batch;
+    request.directory = o.output;
+    GraphModule int8 = model->graph;
+    auto converted = std::make_shared<QuantResult>();
+    const Result<PassReport> report = runPass(
+        "Convert to int8",
+        [&](GraphModule &gm) -> Result<PassReport> {
+            Result<QuantPlan> plan = planQuantization(gm, *config);
+            if (!plan)
+                return plan.error();
+            Result<QuantResult> result = convert(gm, *plan, *calibration);
+            if (!result)
+                return result.error();
+            *converted = std::move(*result);
+            gm = converted->graph;
+            return converted->report;
+        },
+        int8);
+    if (!report)
+        return Error{ o.file + ": " + report.message() };
+    converted->graph = std::move(int8);
+    request.converted = converted;
+    request.calibration = std::make_shared<const Calibration>(std::move(*calibration));
+    request.floatGraph = std::make_shared<const GraphModule>(std::move(model->graph));
+
+    // How good it is: on held-out data where given, else on the data it was calibrated with.
+    if (const std::string &judged = o.test.empty() ? o.data : o.test; !judged.empty()) {
+        Result<DataSet> data = openData(judged, *request.floatGraph);
+        if (!data)
+            return data.error();
+        ProgressLine line(common.quiet);
+        Result<Evaluation> evaluation = evaluateModels(*request.floatGraph, request.converted->graph, config->backend, *data,
+            nullptr, [&line](double fraction) { line.show(fraction, "comparing int8 with float"); });
+        if (!evaluation)
+            return evaluation.error();
+        request.evaluation = *evaluation;
+    }
+    return request;
+}
+
+void checkSource(const QuantOptions &o)
+{
+    if (o.data.empty() == o.stats.empty())
+        throw UsageError("give either --data DATA or --stats S.stats");
+}
+
+std::string percent(double share)
+{
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
+    return text;
+}
+
+Status runQuantize(const QuantOptions &o, const Common &common)
+{
+    checkSource(o);
+    Result<ExportRequest> request = quantizeModel(o, common);
+    if (!request)
+        return request.error();
+    if (Status written = exportFolder(*request); !written)
+        return written;
+    if (o.json) {
+        print(fb::reportJson(*request));
+        return {};
+    }
+    size_t int8 = 0;
+    std::string kept;
+    for (const QuantRow &row : request->converted->rows)
+        if (row.reason.empty())
+            ++int8;
+        else
+            kept += "  " + row.node + ": " + row.reason + "\n";
+    std::string out = std::to_string(int8) + " nodes in int8 for " + request->config.backend + "\n";
+    if (!kept.empty())
+        out += "float:\n" + kept;
+    if (const auto &e = request->evaluation) {
+        if (e->accuracyFloat >= 0)
+            out += "top-1 on " + e->data + ": float " + percent(e->accuracyFloat) + ", int8 " + percent(e->accuracyInt8) + "\n";
+        char text[64];
+        std::snprintf(text, sizeof text, "SQNR of the outputs: %.1f dB\n", e->sqnrDb);
+        out += text;
+    }
+    print(out + "written to " + o.output + "\n");
+    return {};
+}
+
+Status runExport(const QuantOptions &o, const Common &common)
+{
+    if (o.form == "quantized") {
+        checkSource(o);
+        Result<ExportRequest> request = quantizeModel(o, common);
+        return request ? exportFolder(*request) : request.error();
+    }
+    Result<GraphModule> gm = openModel(o.file);
+    if (!gm)
+        return gm.error();
+    ExportRequest request;
+    request.floatGraph = std::make_shared<const GraphModule>(std::move(*gm));
+    request.modelPath = o.file;
+    request.directory = o.output;
+    return exportFolder(request);
+}
+
+void addSource(CLI::App *c, QuantOptions *o)
+{
+    c->add_option("--data", o->data, "calibration data: a .npy, .npz or .safetensors file, or a folder of them");
+    c->add_option("--stats", o->stats, "statistics that calibrate or merge wrote");
+    c->add_option("--samples", o->samples, "how many samples of the data to take (all)");
+    c->add_option("--batch", o->batch, "samples per forward (32)")->check(CLI::PositiveNumber);
+    c->add_option("--backend", o->backend, "where the int8 model will run (x86)")->check(CLI::IsMember(quantBackends()));
+    c->add_option("--qconfig", o->qconfig, "Q.json: backend and what stays in float");
+    c->add_option("--test", o->test, "held-out data with labels to measure accuracy on");
+}
+
+} // namespace
+
+void addQuantCommands(Program &program)
+{
+    {
+        auto [c, o] = program.add<QuantOptions>("calibrate", "collect statistics on real data", runCalibrate);
+        c->add_option("FILE", o->file)->required();
+        c->add_option("--data", o->data, "a .npy, .npz or .safetensors file, or a folder of them")->required();
+        c->add_option("--samples", o->samples, "how many samples to take (all)");
+        c->add_option("--batch", o->batch, "samples per forward (32)")->check(CLI::PositiveNumber);
+        c->add_option("-o", o->output, "OUT.stats")->required();
+        c->add_flag("--json", o->json, "one JSON document");
+    }
+    {
+        auto [c, o] = program.add<MergeOptions>("merge", "add statistics of several runs", runMerge);
+        c->add_option("STATS", o->files)->required();
+        c->add_option("-o", o->output, "OUT.stats")->required();
+    }
+    {
+        auto [c, o] = program.add<QuantOptions>("quantize", "prepare, calibrate, convert and export", runQuantize);
+        c->add_option("FILE", o->file)->required();
+        addSource(c, o);
+        c->add_option_function<std::string>(
+             "--observer", [](const std::string &) {}, "how ranges are chosen (MinMaxObserver)")
+            ->check(CLI::IsMember({ "MinMaxObserver" }));
+        c->add_option("-o", o->output, "DIR for model.py, weights.pt, report.json, recipe.json")->required();
+        c->add_flag("--json", o->json, "the report as one JSON document");
+    }
+    {
+        auto [c, o] = program.add<QuantOptions>("export", "write a model that runs in plain PyTorch", runExport);
+        c->add_option("FILE", o->file)->required();
+        c->add_option("--form", o->form, "python: float; quantized: int8, with the options of quantize")
+            ->required()
+            ->check(CLI::IsMember({ "python", "quantized" }));
+        addSource(c, o);
+        c->add_option("-o", o->output, "DIR")->required();
+    }
+}
+
+} // namespace fb::cli
