@@ -155,7 +155,6 @@ void AtomicFile::write(Bytes bytes)
         if (n <= 0)
             cannotWrite(n < 0 ? errno : ENOSPC, folderOf(target_));
         bytes = bytes.subspan(size_t(n));
-        size_ += uint64_t(n);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,13 +66,11 @@ public:
     AtomicFile &operator=(const AtomicFile &) = delete;
     void write(Bytes bytes);
     void write(std::string_view text) { write(bytesOf(text)); }
-    uint64_t size() const { return size_; }
     void commit();
 
 private:
     std::string target_, temporary_;
     int fd_ = -1;
-    uint64_t size_ = 0;
 };
 
 // The directory of a zip archive held in memory. Every offset and size in it has been checked against the archive, and no
@@ -99,14 +98,17 @@ private:
 // Writes stored members with their data aligned to 64 bytes. Zip64 where a size or an offset reaches `limit`.
 class ZipWriter {
 public:
-    explicit ZipWriter(AtomicFile &file, uint64_t limit = 0xffffffff) : file_(file), limit_(limit) {}
+    using Sink = std::function<void(Bytes)>;
+    explicit ZipWriter(Sink sink, uint64_t limit = 0xffffffff) : sink_(std::move(sink)), limit_(limit) {}
+    explicit ZipWriter(AtomicFile &file) : ZipWriter([&file](Bytes bytes) { file.write(bytes); }) {}
     void add(const std::string &name, const std::vector<Bytes> &pieces);
     void finish();
 
 private:
-    AtomicFile &file_;
+    void write(Bytes bytes);
+    Sink sink_;
     uint64_t limit_;
-    uint64_t count_ = 0;
+    uint64_t size_ = 0, count_ = 0;
     std::string directory_;
 };
 

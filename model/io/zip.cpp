@@ -118,9 +118,15 @@ Bytes ZipReader::stored(const Member &m, bool checkCrc) const
     return m.data;
 }
 
+void ZipWriter::write(Bytes bytes)
+{
+    sink_(bytes);
+    size_ += bytes.size();
+}
+
 void ZipWriter::add(const std::string &name, const std::vector<Bytes> &pieces)
 {
-    const uint64_t header = file_.size();
+    const uint64_t header = size_;
     uint64_t size = 0;
     uint32_t crc = 0;
     for (Bytes piece : pieces) {
@@ -155,9 +161,9 @@ void ZipWriter::add(const std::string &name, const std::vector<Bytes> &pieces)
     appendLittle<uint32_t>(local, kLocal);
     local += common;
     appendLittle<uint16_t>(local, uint16_t(extra.size()));
-    file_.write(local + name + extra);
+    write(bytesOf(local + name + extra));
     for (Bytes piece : pieces)
-        file_.write(piece);
+        write(piece);
 
     std::string wide;
     if (big || far) {
@@ -182,7 +188,7 @@ void ZipWriter::add(const std::string &name, const std::vector<Bytes> &pieces)
 
 void ZipWriter::finish()
 {
-    const uint64_t start = file_.size(), size = directory_.size();
+    const uint64_t start = size_, size = directory_.size();
     const bool wide = start >= limit_ || size >= limit_ || count_ >= std::min<uint64_t>(limit_, 0xffff);
     std::string out;
     if (wide) {
@@ -206,7 +212,7 @@ void ZipWriter::finish()
     appendLittle<uint32_t>(out, uint32_t(wide ? kMax32 : size));
     appendLittle<uint32_t>(out, uint32_t(wide ? kMax32 : start));
     appendLittle<uint16_t>(out, 0);
-    file_.write(directory_ + out);
+    write(bytesOf(directory_ + out));
 }
 
 } // namespace fb::io
