@@ -262,12 +262,12 @@ private:
         const Tensor mean = gm_.moduleTensor(node(bn).target, "running_mean");
         if (!mean || !gm_.moduleTensor(node(bn).target, "running_var"))
             return b + " has no running statistics (track_running_stats=False), so it follows each batch";
-        if (!weight)
+        if (!weight || weight->sizes.empty())
             return "its weight is not in the file";
         const Arg *groups = conv.attr("groups");
         const bool transposed = conv.className.find("Transpose") != std::string::npos;
         const int64_t channels = transposed && weight->sizes.size() > 1 && groups ? weight->sizes[1] * groups->toInt().value_or(1)
-                                                                                  : weight->sizes.at(0);
+                                                                                  : weight->sizes[0];
         if (mean->numel() != channels)
             return b + " has " + std::to_string(mean->numel()) + " features, but it gives " + std::to_string(channels)
                 + " channels";
