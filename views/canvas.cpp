@@ -162,12 +162,15 @@ void Canvas::adopt(std::shared_ptr<const CanvasScene> scene, std::set<std::strin
     scene_ = std::move(scene);
     unfolded_ = std::move(unfolded);
     hover_ = hoverEdge_ = -1;
+    legend_.clear();
 
     // The anchored thing stays under its place on the screen.
     const QPointF panBefore = pan_;
     lastAnchor_ = {};
-    if (anchor.kind == Anchor::Fresh || (first && anchor.kind != Anchor::Item))
+    if (anchor.kind == Anchor::Fresh || (first && anchor.kind != Anchor::Item)) {
         openingView();
+        back_.clear();
+    }
     else if (anchor.kind == Anchor::Fit)
         fit();
     else if (anchor.kind == Anchor::Item) {
@@ -240,6 +243,7 @@ bool Canvas::waitForLayout(int milliseconds)
 void Canvas::setBadges(QHash<uint32_t, NodeBadge> badges)
 {
     badges_ = std::move(badges);
+    legend_.clear();
     minimap_->refresh();
     update();
 }
@@ -249,6 +253,7 @@ void Canvas::setColourBy(ColourBy by)
     if (by == colourBy_)
         return;
     colourBy_ = by;
+    legend_.clear();
     colourBox_->setCurrentIndex(int(by));
     minimap_->refresh();
     update();
@@ -355,7 +360,7 @@ Canvas::Anchor Canvas::anchorAt(QPointF widget) const
 void Canvas::openingView()
 {
     fit();
-    if (zoom_ >= 0.8 || scene_->view.items.empty())
+    if (zoom_ >= 0.52 || scene_->view.items.empty())
         return;
     // Too small to read: begin at the top, as wide as it goes.
     const QRectF b = scene_->bounds;
@@ -582,32 +587,28 @@ void Canvas::paintEvent(QPaintEvent *)
 // Bottom left: the words for the colours in use; with a selection, also the two directions.
 void Canvas::paintLegend(QPainter &painter)
 {
-    struct Row {
-        QColor colour;
-        QString word;
-        int count;
-        bool line;
-    };
-    QList<Row> rows;
     const CanvasStyle st = style();
-    if (scene_->facts)
+    if (legend_.isEmpty() && scene_->facts) {
         for (auto it = scene_->facts->texts.constBegin(); it != scene_->facts->texts.constEnd(); ++it) {
             const NodeColour c = nodeColour(*scene_->facts, NodeId { it.key() }, st);
-            auto row = std::find_if(rows.begin(), rows.end(), [&](const Row &r) { return r.word == c.word; });
-            row == rows.end() ? void(rows << Row { c.colour, c.word, 1, false }) : void(++row->count);
+            auto row = std::find_if(legend_.begin(), legend_.end(), [&](const LegendRow &r) { return r.word == c.word; });
+            row == legend_.end() ? void(legend_ << LegendRow { c.colour, c.word, 1 }) : void(++row->count);
         }
-    std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) { return std::pair(-a.count, a.word) < std::pair(-b.count, b.word); });
+        std::sort(legend_.begin(), legend_.end(),
+                  [](const LegendRow &a, const LegendRow &b) { return std::pair(-a.count, a.word) < std::pair(-b.count, b.word); });
+    }
+    QList<LegendRow> rows = legend_;
     if (!st.producers.isEmpty())
-        rows << Row { Theme::color(Theme::Role::Producer), tr("gives to the selection"), 0, true };
+        rows << LegendRow { Theme::color(Theme::Role::Producer), tr("gives to the selection"), 0 };
     if (!st.consumers.isEmpty())
-        rows << Row { Theme::color(Theme::Role::Consumer), tr("uses the selection"), 0, true };
+        rows << LegendRow { Theme::color(Theme::Role::Consumer), tr("uses the selection"), 0 };
 
     const QFont font = Theme::font(11);
     const QFontMetricsF metrics(font);
     const double line = metrics.height() + 3;
     const double top = colourBox_->geometry().top() - 8 - line * double(rows.size());
     double widest = 0;
-    for (const Row &r : rows)
+    for (const LegendRow &r : rows)
         widest = std::max(widest, metrics.horizontalAdvance(r.count ? r.word + QStringLiteral("  %1").arg(r.count) : r.word));
     const QRectF frame(10, top - 7, std::max(widest + 36, double(colourBox_->geometry().right()) + 2), height() - 10 - (top - 7));
     QColor back = Theme::color(Theme::Role::Raised);
@@ -618,10 +619,10 @@ void Canvas::paintLegend(QPainter &painter)
     painter.drawRoundedRect(frame.adjusted(0.5, 0.5, 0.5, 0.5), 5, 5);
     painter.setFont(font);
     double y = top;
-    for (const Row &r : rows) {
+    for (const LegendRow &r : rows) {
         painter.setPen(Qt::NoPen);
         painter.setBrush(r.colour);
-        if (r.line)
+        if (!r.count)
             painter.drawRect(QRectF(18, y + line / 2 - 2, 11, 3));
         else
             painter.drawRoundedRect(QRectF(18, y + line / 2 - 5, 9, 9), 2, 2);

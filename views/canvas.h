@@ -196,6 +196,13 @@ private:
     QElapsedTimer clock_;
     QTimer timer_;
 
+    struct LegendRow {
+        QColor colour;
+        QString word;
+        int count; // 0: not a colour of nodes
+    };
+    QList<LegendRow> legend_; // empty: to be made
+
     // Interaction
     QSet<uint32_t> selected_;
     QSet<QString> selectedModules_;

@@ -504,7 +504,7 @@ void Canvas::keyPressEvent(QKeyEvent *event)
         search({});
         return;
     case Qt::Key_Menu: {
-        QContextMenuEvent menu(QContextMenuEvent::Keyboard, rect().center());
+        QContextMenuEvent menu(QContextMenuEvent::Keyboard, rect().center(), mapToGlobal(rect().center()));
         contextMenuEvent(&menu);
         return;
     }
@@ -657,6 +657,7 @@ QString Canvas::describeEdge(int edge) const
 void Canvas::changeEvent(QEvent *event)
 {
     if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange) {
+        legend_.clear();
         minimap_->refresh();
         update();
     } else if (event->type() == QEvent::FontChange && graph_) {

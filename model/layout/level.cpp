@@ -365,7 +365,8 @@ std::shared_ptr<LevelResult> Work::place()
     auto result = std::make_shared<LevelResult>();
     std::vector<double> top(n), shift(n), columnBottom(n), columnRight(n);
     double x = 0, bottomMost = 0;
-    const double start = entries ? 0 : level.padTop;
+    const double turnRoom = cuts.empty() ? 0 : 48; // lines turn above and below columns
+    const double start = entries ? 0 : level.padTop + turnRoom;
     for (size_t first = 0, cut = 0; first < n; ++cut) {
         const size_t last = cut < cuts.size() ? cuts[cut] : n;
         double l0 = 1e300, r0 = -1e300, y = start;
@@ -392,7 +393,7 @@ std::shared_ptr<LevelResult> Work::place()
     for (auto &r : columnRight)
         r += level.padLeft + std::floor(spare / 2);
     result->w = inner + spare + level.padLeft + level.padRight;
-    result->h = bottomMost + (exits ? 0 : level.padBottom);
+    result->h = bottomMost + (exits ? 0 : level.padBottom + turnRoom);
 
     result->at.resize(level.nodes.size());
     for (size_t v = 0; v < level.nodes.size(); ++v) {

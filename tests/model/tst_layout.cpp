@@ -211,8 +211,6 @@ private slots:
 
     void columns()
     {
-        const GraphModule gm = residual(40);
-        const ViewGraph view = buildView(gm, {});
         LayoutOptions options;
         const ViewGraph open = buildView(chain(300), {});
         auto tall = layoutView(open, sizesOf(open), options);
