@@ -246,6 +246,14 @@ void CodeView::changeEvent(QEvent *event)
         applyTheme();
 }
 
+// QScintilla asks a font for points alone.
+static QFont editorFont(const QWidget *widget, double pixels)
+{
+    QFont font = Theme::monospace(pixels);
+    font.setPointSizeF(pixels * 72 / widget->logicalDpiY());
+    return font;
+}
+
 void CodeView::applyTheme()
 {
     using R = Theme::Role;
@@ -255,7 +263,7 @@ void CodeView::applyTheme()
     lexer_->setDefaultColor(ink);
     lexer_->setPaper(paper);
     lexer_->setColor(ink);
-    lexer_->setFont(Theme::monospace(13));
+    lexer_->setFont(editorFont(this, 13));
     for (int style : { L::Keyword })
         lexer_->setColor(Theme::color(R::CodeKeyword), style);
     for (int style : { L::Comment, L::CommentBlock })
@@ -267,7 +275,7 @@ void CodeView::applyTheme()
         lexer_->setColor(Theme::color(R::CodeFunction), style);
     lexer_->setColor(Theme::color(R::CodeNumber), L::Number);
 
-    editor_->setMarginsFont(Theme::monospace(12));
+    editor_->setMarginsFont(editorFont(this, 12));
     editor_->setMarginsBackgroundColor(paper);
     editor_->setMarginsForegroundColor(Theme::color(R::TextMuted));
     editor_->setCaretForegroundColor(ink);

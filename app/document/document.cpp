@@ -19,6 +19,11 @@ constexpr uint64_t kCalibrationBatch = 8;
 
 QString qs(std::string_view s) { return QString::fromUtf8(s.data(), qsizetype(s.size())); }
 
+QString nodesText(qsizetype count)
+{
+    return count == 1 ? GraphDocument::tr("1 node") : GraphDocument::tr("%1 nodes").arg(count);
+}
+
 GraphDocument::GraphDocument(QObject *parent) : QObject(parent) {}
 
 QString GraphDocument::title() const
@@ -89,7 +94,7 @@ void GraphDocument::open(const QString &path)
             return JobAnswer{message, true, [this, file, message] { emit failed(tr("Open %1").arg(file), message); }};
         }
         auto shared = std::make_shared<const GraphModule>(std::move(*gm));
-        return JobAnswer{tr("%n node(s)", nullptr, int(shared->graph.size())), false,
+        return JobAnswer{nodesText(qsizetype(shared->graph.size())), false,
                          [this, path, file, shared] { adopt(GraphModule(*shared), path, file); }};
     });
 }
@@ -257,7 +262,7 @@ void GraphDocument::convertToInt8()
             int8 += q.state == QuantState::Int8;
         return Deliver([this, name, next, int8] {
             push(name, next);
-            emit done(name, tr("%n node(s) in int8", nullptr, int8));
+            emit done(name, tr("%1 in int8").arg(nodesText(int8)));
         });
     });
 }
@@ -375,7 +380,7 @@ void GraphDocument::updateProblems()
                     list.append({Problem::Warning, qs(node), tr("%1 was zero in every sample").arg(qs(node)), {}, {}, {}, {}});
             }
             if (const int stale = staleNodes(); stale > 0)
-                list.append({Problem::Warning, {}, tr("%n node(s) changed since calibration", nullptr, stale), {}, tr("Calibrate again"),
+                list.append({Problem::Warning, {}, tr("%1 changed since calibration").arg(nodesText(stale)), {}, tr("Calibrate again"),
                              QStringLiteral("recalibrate"), {}});
         }
         if (plan_ && !isInt8()) {

@@ -124,5 +124,6 @@ private:
 };
 
 QString qs(std::string_view s);
+QString nodesText(qsizetype count);     // "1 node", "31 nodes"
 
 } // namespace fb

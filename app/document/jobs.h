@@ -9,6 +9,7 @@
 #include <memory>
 
 #include <QElapsedTimer>
+#include <QHash>
 #include <QList>
 #include <QObject>
 #include <QString>

@@ -565,7 +565,7 @@ void MainWindow::refreshStatus()
         return;
     }
     const GraphModule &gm = *doc_.graph();
-    QStringList facts{doc_.title(), tr("torch %1").arg(qs(gm.provenance.torchVersion)), tr("%n node(s)", nullptr, int(gm.graph.size()))};
+    QStringList facts{doc_.title(), tr("torch %1").arg(qs(gm.provenance.torchVersion)), nodesText(qsizetype(gm.graph.size()))};
     if (doc_.isInt8())
         facts << tr("int8, %1").arg(qs(doc_.state().config.backend));
     if (const auto &e = doc_.state().evaluation; e && e->accuracyFloat >= 0)
@@ -573,7 +573,7 @@ void MainWindow::refreshStatus()
     facts_->setText(facts.join(QStringLiteral("  |  ")));
     selectionText_->setText(selected_.isEmpty()     ? QString()
                             : selected_.size() == 1 ? qs(gm.graph[selected_.first()].name)
-                                                    : tr("%n selected", nullptr, int(selected_.size())));
+                                                    : tr("%1 selected").arg(selected_.size()));
 }
 
 void MainWindow::select(const QList<NodeId> &nodes, QObject *from)

@@ -77,7 +77,7 @@ void keepFloat(GraphDocument *doc, const QList<NodeId> &nodes, bool keep)
         else
             config.floatNodes.erase(name.toStdString());
     }
-    const QString what = names.size() == 1 ? names.first() : GraphDocument::tr("%n node(s)", nullptr, int(names.size()));
+    const QString what = names.size() == 1 ? names.first() : nodesText(names.size());
     doc->configure(keep ? GraphDocument::tr("Keep %1 in float").arg(what) : GraphDocument::tr("Let %1 be int8").arg(what), config);
 }
 

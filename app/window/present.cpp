@@ -369,7 +369,7 @@ StepState presentStep(const GraphDocument &doc, StepRow::Step step)
         return done(true, GraphDocument::tr("%1, traced with torch %2").arg(doc.title(), qs(s.graph->provenance.torchVersion)));
     case StepRow::Edit:
         return done(!s.edits.empty(), s.edits.empty() ? GraphDocument::tr("Fuse convolutions, BatchNorm and activations")
-                                                      : GraphDocument::tr("%n edit(s)", nullptr, int(s.edits.size())));
+                                                      : s.edits.size() == 1 ? GraphDocument::tr("1 edit") : GraphDocument::tr("%1 edits").arg(s.edits.size()));
     case StepRow::Configure:
         return done(doc.plan() || doc.isInt8(), GraphDocument::tr("Backend %1; what runs in int8 and what stays float").arg(qs(s.config.backend)));
     case StepRow::Calibrate: {
@@ -379,7 +379,7 @@ StepState presentStep(const GraphDocument &doc, StepRow::Step step)
         if (!s.calibration)
             return done(false, GraphDocument::tr("Run the float model over data to find its ranges"));
         if (const int stale = doc.staleNodes(); stale > 0)
-            return {StepState::OutOfDate, -1, GraphDocument::tr("%n node(s) changed since calibration", nullptr, stale)};
+            return {StepState::OutOfDate, -1, GraphDocument::tr("%1 changed since calibration").arg(nodesText(stale))};
         return done(true, GraphDocument::tr("%1 samples").arg(s.calibration->samples));
     }
     case StepRow::Review:
