@@ -310,17 +310,16 @@ std::vector<double> rebin(const TensorStats &s, double lo, double hi, int n)
         auto [a, b] = std::pair<double, double>(binRange(bin));
         a = std::max(a, double(s.min));
         b = std::min(b, double(s.max));
-        if (!(a < b)) {
-            if (a >= lo && a <= hi)
-                out[size_t(std::min(int((a - lo) * scale), n - 1))] += c;
+        const double from = (a - lo) * scale, to = (b - lo) * scale;
+        if (from > n || to < 0)
+            continue;
+        if (!(from < to)) {                                     // narrower than a double can tell
+            if (from >= 0)
+                out[size_t(std::min(int(from), n - 1))] += c;
             continue;
         }
-        const double from = std::max((a - lo) * scale, 0.0), to = std::min((b - lo) * scale, double(n));
-        if (from >= to)
-            continue;
-        const double density = c / ((b - a) * scale);
-        for (int k = int(from); k < n && k < to; ++k)
-            out[size_t(k)] += density * (std::min(to, k + 1.0) - std::max(from, double(k)));
+        for (int k = int(std::max(from, 0.0)); k < n && k < to; ++k)
+            out[size_t(k)] += c / (to - from) * (std::min(to, k + 1.0) - std::max(from, double(k)));
     }
     return out;
 }

@@ -1,3 +1,8 @@
+// GCC 12 with sanitizers takes the unused alternatives of a std::variant for uninitialized.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 #include "model/io/json.h"
 
 #include <charconv>

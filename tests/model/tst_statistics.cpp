@@ -2,6 +2,7 @@
 // QO-08. GPL-3.0-or-later.
 #include <QTest>
 
+#include <bit>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -83,7 +84,9 @@ private slots:
     void everySampleIsCounted() // QO-02
     {
         const TensorStats s = statsOf({ { -2.7f, -2.5f, 2.5f, 2.7f } });
-        QCOMPARE(rebin(s, s.min, s.max, 8), (std::vector<double>{ 2, 0, 0, 0, 0, 0, 0, 2 }));
+        const auto bars = rebin(s, s.min, s.max, 8);
+        for (size_t i = 0; i < 8; ++i)
+            QVERIFY(std::fabs(bars[i] - (i % 7 ? 0 : 2)) < 1e-9);
         TensorStats u;
         std::mt19937 random(1);
         std::uniform_real_distribution<float> uniform(0, 1.9f);
