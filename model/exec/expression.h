@@ -19,10 +19,10 @@ namespace fb
 
 struct Expr {
     enum class Kind { Literal, Name, Call, Sequence, Conditional, Binary, Not } kind = Kind::Literal;
-    Arg literal; // Literal; Sequence: see `tuple`
-    std::string text; // Name, callee or binary operator
-    std::vector<Expr> items; // operands, or the arguments of a call
-    std::vector<std::string> keywords; // of a call, beside `items`: "" positional, "*" spread
+    Arg literal{}; // Literal; Sequence: see `tuple`
+    std::string text{}; // Name, callee or binary operator
+    std::vector<Expr> items{}; // operands, or the arguments of a call
+    std::vector<std::string> keywords{}; // of a call, beside `items`: "" positional, "*" spread
     bool tuple = false;
 };
 

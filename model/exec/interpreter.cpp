@@ -14,6 +14,7 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 #include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/istream_adapter.h>
 #include <torch/csrc/jit/api/module.h>
@@ -254,10 +255,10 @@ struct BoundModule {
     const GraphModule &gm;
     const ModuleInfo &info;
     const OpInfo *op = nullptr;
-    std::shared_ptr<const Expr> call;
-    std::unordered_map<std::string, Arg> tensors;
-    std::vector<Call> children;
-    std::unordered_map<const Expr *, c10::IValue> kept;
+    std::shared_ptr<const Expr> call{};
+    std::unordered_map<std::string, Arg> tensors{};
+    std::vector<Call> children{};
+    std::unordered_map<const Expr *, c10::IValue> kept{};
     at::QEngine keptFor = at::QEngine::NoQEngine;
 
     std::optional<Arg> lookup(const Bound &bound, std::string_view name)
@@ -270,7 +271,7 @@ struct BoundModule {
         if (name == "parameters") {
             ArgList all;
             for (const std::string &p : info.parameters)
-                all.push_back(tensors.at(p));
+                all.push_back(lookup(bound, p).value_or(Arg()));
             return Arg::list(std::move(all));
         }
         if (name == "training")
@@ -297,7 +298,6 @@ struct BoundModule {
     }
 };
 
-struct Resolver;
 Call resolveModule(const GraphModule &gm, const std::string &path);
 
 Call moduleCall(const GraphModule &gm, const ModuleInfo &info, const OpInfo &op)
@@ -406,8 +406,10 @@ public:
             std::string candidate = at::toString(engine);
             std::transform(
                 candidate.begin(), candidate.end(), candidate.begin(), [](unsigned char c) { return char(std::tolower(c)); });
-            if (candidate == name)
-                return at::globalContext().setQEngine(engine);
+            if (candidate == name) {
+                at::globalContext().setQEngine(engine);
+                return;
+            }
         }
         throw ExecError("this PyTorch has no quantized engine '" + name + "'");
     }
@@ -419,6 +421,13 @@ private:
     at::QEngine before_;
 };
 
+// ATen warns on standard error about its own deprecations; that is nobody's result.
+class Quiet : public c10::WarningHandler
+{
+public:
+    void process(const c10::Warning &) override { }
+};
+
 struct Cancelled {
 };
 
@@ -427,10 +436,10 @@ struct Cancelled {
 struct Interpreter::Impl {
     struct Step {
         const Node *node = nullptr;
-        Call call; // call_*: null where it cannot be executed
-        std::string problem; // why
-        Arg constant; // get_attr
-        std::vector<size_t> last; // slots whose last use this is
+        Call call{}; // call_*: null where it cannot be executed
+        std::string problem{}; // why
+        Arg constant{}; // get_attr
+        std::vector<size_t> last{}; // slots whose last use this is
     };
 
     GraphModule gm;
@@ -516,6 +525,8 @@ struct Interpreter::Impl {
     Arg run(const std::vector<Arg> &inputs, const RunOptions &options)
     {
         const c10::InferenceMode inference;
+        Quiet quiet;
+        const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
         const EngineScope engine(options.engine);
         const RunState run{ &options };
         if (const size_t wanted = gm.graph.placeholders().size(); inputs.size() > wanted)

@@ -400,7 +400,9 @@ std::string nodeTitle(const GraphModule &gm, const Node &n)
 std::string nodeSummary(const GraphModule &gm, const Node &n)
 {
     const OpView v(gm, n);
-    const std::string_view kind = v.kind();
+    std::string_view kind = v.kind();
+    if (kind.starts_with("quantized_"))
+        kind.remove_prefix(10);
     const auto text = [&](std::string_view name) {
         const auto a = v.arg(name);
         return a && !a->isNone() && !a->node() ? number(*a) : std::string();

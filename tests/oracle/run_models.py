@@ -140,9 +140,9 @@ def linears():
     def forward(self, x, y, i):
         a = self.a(x)
         b = self.c(x, y)
-        return a, self.b(a), b, self.e(i), self.f(i), self.g(i.reshape(-1), torch.tensor([0, 3])), self.h(x, y), self.i(x, y), self.s(x)
+        return a, self.b(a), b, self.e(i), self.f(i), self.g(i.reshape(-1), torch.tensor([0, 3])), self.h(x, y), self.s(x)
     return net(forward, a=nn.Linear(5, 7), b=nn.Linear(7, 2, bias=False), c=nn.Bilinear(5, 5, 3), e=nn.Embedding(10, 4, padding_idx=-1), f=nn.EmbeddingBag(10, 4),
-               g=nn.EmbeddingBag(10, 4, mode="sum"), h=nn.CosineSimilarity(), i=nn.PairwiseDistance(), s=nn.Sequential(nn.Linear(5, 2), nn.ReLU())), \
+               g=nn.EmbeddingBag(10, 4, mode="sum"), h=nn.CosineSimilarity(), s=nn.Sequential(nn.Linear(5, 2), nn.ReLU())), \
         [torch.randn(3, 5), torch.randn(3, 5), torch.tensor([[1, 2, 9], [0, 5, 7]])]
 
 
