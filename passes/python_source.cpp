@@ -497,7 +497,7 @@ private:
             std::string operator()(const ArgLayout &v) { return v.name; }
             std::string operator()(const ArgMemoryFormat &v) { return v.name; }
             std::string operator()(const ArgEllipsis &) { return "..."; }
-            std::string operator()(const ArgSymbol &v) { return w.functionName(v.name); }
+            std::string operator()(const ArgSymbol &v) { return v.name.starts_with("self.") ? v.name : w.functionName(v.name); }
             std::string operator()(const ArgOpaque &v) { return v.repr; }
             std::string operator()(const Tensor &) { return "None"; }
             std::string operator()(const std::shared_ptr<const ArgSequence> &v)
