@@ -89,7 +89,7 @@ QString numberText(double value, int digits)
 
 QString countText(qint64 count)
 {
-    return QLocale::c().toString(count);
+    return QLocale(QLocale::English, QLocale::UnitedStates).toString(count); // the C locale does not group digits
 }
 
 } // namespace fb
