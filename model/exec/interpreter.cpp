@@ -283,12 +283,9 @@ struct BoundModule {
         if (std::find(info.none.begin(), info.none.end(), key) != info.none.end())
             return Arg();
         if (const Arg *fact = info.attr(name)) {
-            // `bias=True` without a bias tensor, weights that became `true`: the fact says nothing about the value here.
-            const bool tensorName
-                = name == "weight" || (name == "bias" && info.parameters.size() < 3 && !op->kind.starts_with("lstm"));
-            if (!tensorName || fact->as<Tensor>())
-                return *fact;
-            return op->category == Category::Recurrent ? *fact : Arg();
+            // `bias=True` of a constructor is no bias tensor; the recurrent modules ask for the flag itself.
+            const bool flag = op->category == Category::Recurrent || (name != "weight" && name != "bias");
+            return flag || fact->as<Tensor>() ? *fact : Arg();
         }
         if (auto v = defaultOf(op->forward, name))
             return v;

@@ -171,7 +171,7 @@ private slots:
         const auto gm = readFxt(judge_.path(name + ".fxt").toStdString());
         QVERIFY2(gm, gm.ok() ? "" : gm.message().c_str());
         for (const NotExecutable &n : notExecutable(*gm))
-            QWARN((n.node + ": " + n.reason).c_str());
+            qWarning("%s: %s", n.node.c_str(), n.reason.c_str());
         const auto in = readNpz(judge_.path(name + ".in.npz").toStdString());
         const auto out = readNpz(judge_.path(name + ".out.npz").toStdString());
         QVERIFY2(in && out, "the oracle's arrays do not open");
@@ -190,7 +190,7 @@ private slots:
             ++compared;
             const std::string problem = unlike(isQuantized(mine->dtype) ? *dequantize(mine) : mine, it->second, inexact);
             if (!problem.empty() && ++wrong < 8)
-                QWARN((what + ": " + problem).c_str());
+                qWarning("%s: %s", what.c_str(), problem.c_str());
         };
         RunOptions options;
         options.observer = [&](NodeId id, const Arg &value) {
