@@ -1,4 +1,4 @@
-# Models whose texts are hard to print, one trap each. Those of PLAIN are printed alike by every torch. GPL-3.0-or-later.
+# Models whose texts are hard to print, one trap each. GPL-3.0-or-later.
 import collections
 import math
 import typing
@@ -88,5 +88,3 @@ class Nothing(nn.Module):
     def forward(self, x, y=(1, "a")):
         return None
 
-
-PLAIN = [Values, Strings, Operators, Names, Unused, Annotated, Wrapped, Constant, Nothing]
