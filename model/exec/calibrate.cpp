@@ -9,9 +9,11 @@
 #include "model/io/fxt.h"
 #include "model/text/text.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 namespace fs = std::filesystem;
 constexpr const char *kKinds = ".npy, .npz or .safetensors";
@@ -28,24 +30,24 @@ Result<std::vector<std::string>> dataFiles(const std::string &path)
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status))
-        return Error{path + ": there is no such data; give a " + kKinds + " file or a folder of them"};
+        return Error{ path + ": there is no such data; give a " + kKinds + " file or a folder of them" };
     if (!fs::is_directory(status))
-        return std::vector<std::string>{path};
+        return std::vector<std::string>{ path };
     std::vector<std::string> files;
     for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
         if (it->is_regular_file(error) && holdsArrays(it->path()))
             files.push_back(it->path().string());
     if (error)
-        return Error{path + ": the folder cannot be read: " + error.message()};
+        return Error{ path + ": the folder cannot be read: " + error.message() };
     if (files.empty())
-        return Error{path + ": the folder holds no " + kKinds + " file, so there is nothing to calibrate on"};
+        return Error{ path + ": the folder holds no " + kKinds + " file, so there is nothing to calibrate on" };
     std::sort(files.begin(), files.end());
     return files;
 }
 
 struct Wanted {
     std::string name;
-    std::vector<int64_t> shape;            // empty where the trace had no sample input
+    std::vector<int64_t> shape; // empty where the trace had no sample input
     std::string dtype;
     bool required = true;
 };
@@ -55,7 +57,7 @@ std::vector<Wanted> wantedInputs(const GraphModule &gm)
     std::vector<Wanted> out;
     for (NodeId id : gm.graph.placeholders()) {
         const Node &n = gm.graph[id];
-        Wanted w{n.name, {}, "float32", n.args.empty() && !n.target.starts_with('*')};
+        Wanted w{ n.name, {}, "float32", n.args.empty() && !n.target.starts_with('*') };
         for (const InputSpec &spec : gm.provenance.inputs)
             if ((spec.name == n.name || spec.name == n.target) && !spec.dtype.empty()) {
                 w.shape = spec.shape;
@@ -74,18 +76,19 @@ std::vector<Wanted> wantedInputs(const GraphModule &gm)
 
 // Takes the inputs out of a file's arrays: by name where every required input is there, else in order.
 Status pick(NamedTensors arrays, const std::vector<Wanted> &wanted, const std::string &file, std::vector<Tensor> &inputs,
-            std::map<std::string, Tensor> &extra)
+    std::map<std::string, Tensor> &extra)
 {
     auto named = [&](const std::string &name) {
         return std::find_if(arrays.begin(), arrays.end(), [&](const auto &a) { return a.first == name; });
     };
-    const bool byName = std::all_of(wanted.begin(), wanted.end(), [&](const Wanted &w) { return !w.required || named(w.name) != arrays.end(); });
+    const bool byName = std::all_of(
+        wanted.begin(), wanted.end(), [&](const Wanted &w) { return !w.required || named(w.name) != arrays.end(); });
     for (const Wanted &w : wanted) {
         auto it = byName ? named(w.name) : arrays.begin();
         if (it == arrays.end()) {
             if (w.required)
-                return Error{file + ": it holds no array for input " + w.name + "; give one array for each of the model's "
-                             + std::to_string(wanted.size()) + " inputs"};
+                return Error{ file + ": it holds no array for input " + w.name + "; give one array for each of the model's "
+                    + std::to_string(wanted.size()) + " inputs" };
             break;
         }
         inputs.push_back(it->second);
@@ -111,8 +114,9 @@ Result<Tensor> checked(const Tensor &t, const Wanted &w, const std::string &file
         || (t->sizes.size() == w.shape.size() && std::equal(t->sizes.begin() + 1, t->sizes.end(), w.shape.begin() + 1));
     const bool narrows = t->dtype == DType::Float64 && w.dtype == "float32";
     if (t->sizes.empty() || !sameShape || (dtypeName(t->dtype) != w.dtype && !narrows))
-        return Error{file + ": the array for input " + w.name + " is " + std::string(dtypeName(t->dtype)) + " " + t->shapeText()
-                     + ", and the model takes " + described(w.dtype, w.shape) + " (N samples); convert the data or trace with such an input"};
+        return Error{ file + ": the array for input " + w.name + " is " + std::string(dtypeName(t->dtype)) + " " + t->shapeText()
+            + ", and the model takes " + described(w.dtype, w.shape)
+            + " (N samples); convert the data or trace with such an input" };
     if (!narrows)
         return t;
     const std::vector<double> values = toDoubles(*t);
@@ -128,7 +132,7 @@ Result<DataSet> openData(const std::string &path, const GraphModule &gm)
         return files.error();
     const std::vector<Wanted> wanted = wantedInputs(gm);
     if (wanted.empty())
-        return Error{path + ": the graph has no inputs, so there is nothing to give it"};
+        return Error{ path + ": the graph has no inputs, so there is nothing to give it" };
     std::vector<std::vector<Tensor>> parts(wanted.size());
     std::map<std::string, std::vector<Tensor>> extras;
     for (const std::string &file : *files) {
@@ -144,8 +148,8 @@ Result<DataSet> openData(const std::string &path, const GraphModule &gm)
             if (!t)
                 return t.error();
             if ((*t)->sizes[0] != inputs[0]->sizes[0])
-                return Error{file + ": input " + wanted[i].name + " has " + std::to_string((*t)->sizes[0]) + " samples, and "
-                             + wanted[0].name + " has " + std::to_string(inputs[0]->sizes[0]) + "; give as many of each"};
+                return Error{ file + ": input " + wanted[i].name + " has " + std::to_string((*t)->sizes[0]) + " samples, and "
+                    + wanted[0].name + " has " + std::to_string(inputs[0]->sizes[0]) + "; give as many of each" };
             parts[i].push_back(*t);
         }
         for (auto &[name, t] : extra)
@@ -155,15 +159,16 @@ Result<DataSet> openData(const std::string &path, const GraphModule &gm)
     data.source = path;
     for (size_t i = 0; i < parts.size() && !parts[i].empty(); ++i) {
         if (parts[i].size() != files->size())
-            return Error{path + ": only some of its files have an array for input " + wanted[i].name + "; give it in all or none"};
+            return Error{ path + ": only some of its files have an array for input " + wanted[i].name
+                + "; give it in all or none" };
         auto whole = catRows(parts[i]);
         if (!whole)
-            return Error{path + ": " + whole.message()};
+            return Error{ path + ": " + whole.message() };
         data.inputs.push_back(*whole);
     }
     data.samples = uint64_t(data.inputs[0]->sizes[0]);
     if (data.samples == 0)
-        return Error{path + ": it holds no samples (the first axis is empty), so there is nothing to calibrate on"};
+        return Error{ path + ": it holds no samples (the first axis is empty), so there is nothing to calibrate on" };
     for (const auto &[name, list] : extras)
         if (list.size() == files->size())
             if (auto whole = catRows(list))
@@ -173,7 +178,7 @@ Result<DataSet> openData(const std::string &path, const GraphModule &gm)
 
 std::string graphHash(const GraphModule &gm)
 {
-    uint64_t hash = 0xcbf29ce484222325;                         // FNV-1a
+    uint64_t hash = 0xcbf29ce484222325; // FNV-1a
     for (const char c : canonicalText(gm.graph))
         hash = (hash ^ uint8_t(c)) * 0x100000001b3;
     std::string text;
@@ -190,7 +195,7 @@ Result<Calibration> calibrate(const GraphModule &gm, const DataSet &data, const 
         return interpreter.error();
     Calibration result;
     result.modelText = graphHash(gm);
-    std::unordered_map<NodeId, TensorStats *> stats;            // of the nodes that have given a float tensor
+    std::unordered_map<NodeId, TensorStats *> stats; // of the nodes that have given a float tensor
     RunOptions run;
     run.cancel = options.cancel;
     run.observer = [&](NodeId id, const Arg &value) {
@@ -208,7 +213,7 @@ Result<Calibration> calibrate(const GraphModule &gm, const DataSet &data, const 
     const auto start = Clock::now();
     for (uint64_t done = 0; done < total;) {
         if (options.cancel && *options.cancel)
-            return Error{Interpreter::kCancelled};
+            return Error{ Interpreter::kCancelled };
         const uint64_t next = std::min(done + batch, total);
         std::vector<Arg> inputs;
         for (const Tensor &t : data.inputs) {
@@ -220,14 +225,15 @@ Result<Calibration> calibrate(const GraphModule &gm, const DataSet &data, const 
         if (auto out = interpreter->run(inputs, run); !out) {
             if (out.message() == Interpreter::kCancelled)
                 return out.error();
-            return Error{out.message() + " (samples " + std::to_string(done) + " to " + std::to_string(next - 1) + " of " + data.source + ")"};
+            return Error{ out.message() + " (samples " + std::to_string(done) + " to " + std::to_string(next - 1) + " of "
+                + data.source + ")" };
         }
         done = next;
         result.samples = done;
         ++result.batches;
         if (options.progress) {
             const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-            options.progress({done, total, seconds / double(done) * double(total - done)});
+            options.progress({ done, total, seconds / double(done) * double(total - done) });
         }
     }
     return result;

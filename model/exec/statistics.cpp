@@ -13,9 +13,11 @@
 #include "model/exec/tensor_ops.h"
 #include "model/io/fxt.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr size_t kLanes = 16, kBlock = 2048;
@@ -102,7 +104,7 @@ Moments addRun(TensorStats &s, const float *p, size_t n)
 
 void widen(float &low, float &high, float min, float max)
 {
-    low = std::min(low, min) + 0.0f;                            // -0 becomes 0: which zero came first must not show
+    low = std::min(low, min) + 0.0f; // -0 becomes 0: which zero came first must not show
     high = std::max(high, max) + 0.0f;
 }
 
@@ -127,7 +129,10 @@ void mergeDType(std::string &into, const std::string &dtype)
         into = "mixed";
 }
 
-bool seen(const TensorStats &s) { return !s.bins.empty(); }
+bool seen(const TensorStats &s)
+{
+    return !s.bins.empty();
+}
 
 } // namespace
 
@@ -142,10 +147,10 @@ void ExactSum::add(double v)
     m >>= zeros;
     const int shift = exponent + zeros + 298;
     if (shift < 0)
-        return;                                                 // no sum of floats is that fine
+        return; // no sum of floats is that fine
     const int bit = shift % 32;
     const uint64_t low = m << bit, high = bit ? m >> (64 - bit) : 0;
-    const uint32_t parts[3] = {uint32_t(low), uint32_t(low >> 32), uint32_t(high)};
+    const uint32_t parts[3] = { uint32_t(low), uint32_t(low >> 32), uint32_t(high) };
     int64_t carry = 0;
     for (size_t limb = size_t(shift) / 32, i = 0; limb < limbs.size() && (i < 3 || carry); ++limb, ++i) {
         const int64_t part = i < 3 ? parts[i] : 0;
@@ -223,7 +228,7 @@ void TensorStats::add(const TensorData &t)
     prepareChannels(*this, channels, first);
     const bool perChannel = channels && !channelsVary;
     const size_t rows = t.sizes.empty() ? 1 : size_t(t.sizes[0]), row = size_t(n) / rows, inner = channels ? row / channels : row;
-    const bool wholeChannels = perChannel && inner >= kLanes;   // else a run is a whole row
+    const bool wholeChannels = perChannel && inner >= kLanes; // else a run is a whole row
     const size_t run = wholeChannels ? inner : row;
     float low = count ? min : kInfinity, high = count ? max : -kInfinity;
     for (size_t begin = 0; begin < size_t(n); begin += run) {
@@ -297,7 +302,7 @@ std::vector<double> rebin(const TensorStats &s, double lo, double hi, int n)
     std::vector<double> out(size_t(std::max(n, 0)), 0.0);
     if (out.empty() || s.bins.empty())
         return out;
-    if (!(lo < hi)) {                                           // a constant: one spike in the middle
+    if (!(lo < hi)) { // a constant: one spike in the middle
         lo -= 0.5;
         hi += 0.5;
     }
@@ -313,7 +318,7 @@ std::vector<double> rebin(const TensorStats &s, double lo, double hi, int n)
         const double from = (a - lo) * scale, to = (b - lo) * scale;
         if (from > n || to < 0)
             continue;
-        if (!(from < to)) {                                     // narrower than a double can tell
+        if (!(from < to)) { // narrower than a double can tell
             if (from >= 0)
                 out[size_t(std::min(int(from), n - 1))] += c;
             continue;
@@ -329,7 +334,8 @@ std::vector<double> rebin(const TensorStats &s, double lo, double hi, int n)
 // "FBSTATS1", then little-endian: samples, batches, graph hash, and for each node in order of name its figures and the bins
 // that are not empty, each as the distance from the one before and a count (both in base 128). A CRC-32 ends the file.
 
-namespace {
+namespace
+{
 
 constexpr std::string_view kMagic = "FBSTATS1";
 
@@ -344,7 +350,8 @@ uint32_t crc32(std::string_view bytes)
     return ~crc;
 }
 
-class Packer {
+class Packer
+{
 public:
     std::string out;
     void number(uint64_t v, int bytes = 8)
@@ -372,9 +379,13 @@ public:
 };
 
 // Reading stops at the end of the bytes and remembers that it wanted more.
-class Unpacker {
+class Unpacker
+{
 public:
-    explicit Unpacker(std::string_view bytes) : rest_(bytes) {}
+    explicit Unpacker(std::string_view bytes)
+        : rest_(bytes)
+    {
+    }
     bool bad = false;
     bool atEnd() const { return rest_.empty(); }
     size_t left() const { return rest_.size(); }
@@ -426,7 +437,7 @@ void packNode(Packer &p, const std::string &name, const TensorStats &s)
 {
     p.text(name);
     p.text(s.dtype);
-    for (uint64_t v : {s.count, s.nan, s.positiveInf, s.negativeInf})
+    for (uint64_t v : { s.count, s.nan, s.positiveInf, s.negativeInf })
         p.number(v);
     p.real(s.min);
     p.real(s.max);
@@ -434,7 +445,7 @@ void packNode(Packer &p, const std::string &name, const TensorStats &s)
     p.sum(s.sumSquares);
     p.number(s.channelsVary, 1);
     p.number(s.channelMin.size(), 4);
-    for (const auto *list : {&s.channelMin, &s.channelMax})
+    for (const auto *list : { &s.channelMin, &s.channelMax })
         for (float v : *list)
             p.real(v);
     p.number(uint64_t(std::count_if(s.bins.begin(), s.bins.end(), [](uint64_t c) { return c != 0; })), 4);
@@ -450,7 +461,7 @@ TensorStats unpackNode(Unpacker &u)
 {
     TensorStats s;
     s.dtype = u.text();
-    for (uint64_t *v : {&s.count, &s.nan, &s.positiveInf, &s.negativeInf})
+    for (uint64_t *v : { &s.count, &s.nan, &s.positiveInf, &s.negativeInf })
         *v = u.number();
     s.min = u.real();
     s.max = u.real();
@@ -460,7 +471,7 @@ TensorStats unpackNode(Unpacker &u)
     const size_t channels = u.number(4);
     if (channels > u.left() / 8)
         u.bad = true;
-    for (auto *list : {&s.channelMin, &s.channelMax})
+    for (auto *list : { &s.channelMin, &s.channelMax })
         for (size_t i = 0; i < channels && !u.bad; ++i)
             list->push_back(u.real());
     const size_t filled = u.number(4);
@@ -472,12 +483,13 @@ TensorStats unpackNode(Unpacker &u)
     uint64_t bin = 0, total = 0;
     for (size_t i = 0; i < filled && !u.bad; ++i) {
         const uint64_t step = u.compact(), c = u.compact();
-        if (step >= uint64_t(kHistogramBins) - bin || (i > 0 && step == 0) || c == 0 || __builtin_add_overflow(total, c, &total)) {
+        if (step >= uint64_t(kHistogramBins) - bin || (i > 0 && step == 0) || c == 0
+            || __builtin_add_overflow(total, c, &total)) {
             u.bad = true;
             break;
         }
         bin += step;
-        u.bad = u.bad || (bin & 0x7f80) == 0x7f80;              // no finite value has that exponent
+        u.bad = u.bad || (bin & 0x7f80) == 0x7f80; // no finite value has that exponent
         s.bins[bin] = c;
     }
     u.bad = u.bad || total != s.count;
@@ -493,8 +505,8 @@ Result<Calibration> readStats(const std::string &path)
         return bytes.error();
     const std::string_view all = *bytes;
     if (!all.starts_with(kMagic))
-        return Error{path + ": it is not a calibration statistics file; make one with \"fuseboard-cli calibrate\""};
-    const Error damaged{path + ": the statistics are cut short or damaged; copy the file again or calibrate again"};
+        return Error{ path + ": it is not a calibration statistics file; make one with \"fuseboard-cli calibrate\"" };
+    const Error damaged{ path + ": the statistics are cut short or damaged; copy the file again or calibrate again" };
     if (all.size() < kMagic.size() + 4)
         return damaged;
     const std::string_view body = all.substr(0, all.size() - 4);

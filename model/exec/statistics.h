@@ -17,34 +17,36 @@
 #include "model/exec/interpreter.h"
 #include "model/ir/module.h"
 
-namespace fb {
+namespace fb
+{
 
 constexpr int kHistogramBins = 1 << 16;
 
 // A sum of doubles that are multiples of 2^-298 (sums and sums of squares of floats are), held as one wide integer: nothing is
 // rounded, so the order of adding does not matter.
-class ExactSum {
+class ExactSum
+{
 public:
     void add(double v);
     void add(const ExactSum &other);
-    operator double() const;                                   // rounded once
+    operator double() const; // rounded once
     bool operator==(const ExactSum &) const = default;
-    std::array<uint32_t, 20> limbs{};                          // two's complement, lowest first
+    std::array<uint32_t, 20> limbs{}; // two's complement, lowest first
 };
 
 struct TensorStats {
-    std::vector<uint64_t> bins;            // kHistogramBins, or empty before the first value; non-finite values are not in it
-    uint64_t count = 0;                    // finite elements
+    std::vector<uint64_t> bins; // kHistogramBins, or empty before the first value; non-finite values are not in it
+    uint64_t count = 0; // finite elements
     uint64_t nan = 0, positiveInf = 0, negativeInf = 0;
-    float min = 0, max = 0;                // of finite elements; meaningful when count > 0
-    ExactSum sum, sumSquares;              // of finite elements
-    std::vector<float> channelMin, channelMax;   // along axis 1, where the tensor has one and its size is stable; an index
-                                                 // without a finite element has +inf, -inf
-    bool channelsVary = false;             // its size was not
-    std::string dtype;                     // of the tensor seen; "mixed" where it changed
+    float min = 0, max = 0; // of finite elements; meaningful when count > 0
+    ExactSum sum, sumSquares; // of finite elements
+    std::vector<float> channelMin, channelMax; // along axis 1, where the tensor has one and its size is stable; an index
+                                               // without a finite element has +inf, -inf
+    bool channelsVary = false; // its size was not
+    std::string dtype; // of the tensor seen; "mixed" where it changed
 
     double mean() const { return count ? double(sum) / double(count) : 0; }
-    void add(const TensorData &t);         // float tensors only; others are ignored
+    void add(const TensorData &t); // float tensors only; others are ignored
     void merge(const TensorStats &other);
     bool operator==(const TensorStats &) const = default;
 };
@@ -55,18 +57,21 @@ std::pair<float, float> binRange(int bin);
 std::vector<double> rebin(const TensorStats &s, double lo, double hi, int n);
 
 struct Calibration {
-    std::map<std::string, TensorStats> nodes;     // by node name: every node that gave a float tensor
+    std::map<std::string, TensorStats> nodes; // by node name: every node that gave a float tensor
     uint64_t samples = 0, batches = 0;
-    std::string modelText;                        // graphHash of the graph that these belong to
+    std::string modelText; // graphHash of the graph that these belong to
     void merge(const Calibration &other);
     bool operator==(const Calibration &) const = default;
 };
 
-struct CalibrationProgress { uint64_t done = 0, total = 0; double secondsLeft = 0; };
+struct CalibrationProgress {
+    uint64_t done = 0, total = 0;
+    double secondsLeft = 0;
+};
 
 struct CalibrateOptions {
-    uint64_t batch = 1;                            // samples per forward
-    uint64_t samples = 0;                          // 0: all
+    uint64_t batch = 1; // samples per forward
+    uint64_t samples = 0; // 0: all
     const CancelFlag *cancel = nullptr;
     std::function<void(const CalibrationProgress &)> progress;
 };
@@ -75,7 +80,7 @@ struct CalibrateOptions {
 // of them (concatenated in name order). Members are matched to placeholders by name, else by order; extra ones (labels) are
 // kept in `extra`.
 struct DataSet {
-    std::vector<Tensor> inputs;                    // one per placeholder
+    std::vector<Tensor> inputs; // one per placeholder
     std::map<std::string, Tensor> extra;
     uint64_t samples = 0;
     std::string source;
@@ -89,6 +94,6 @@ std::string graphHash(const GraphModule &gm);
 Result<Calibration> calibrate(const GraphModule &gm, const DataSet &data, const CalibrateOptions &options);
 
 Result<Calibration> readStats(const std::string &path);
-Status writeStats(const Calibration &c, const std::string &path);     // equal calibrations give equal bytes
+Status writeStats(const Calibration &c, const std::string &path); // equal calibrations give equal bytes
 
 } // namespace fb

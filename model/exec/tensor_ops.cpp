@@ -5,26 +5,27 @@
 
 #include "model/exec/aten_bridge.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 // An ATen failure becomes one sentence that begins with what was being done.
-template <class F>
-auto attempt(const char *what, F work) -> Result<decltype(work())>
+template <class F> auto attempt(const char *what, F work) -> Result<decltype(work())>
 {
     try {
         const c10::InferenceMode guard;
         return work();
     } catch (...) {
-        return Error{std::string(what) + ": " + currentMessage()};
+        return Error{ std::string(what) + ": " + currentMessage() };
     }
 }
 
 } // namespace
 
 Result<FoldedWeights> foldBatchNorm(const Tensor &weight, const Tensor &bias, const Tensor &mean, const Tensor &var, double eps,
-                                    const Tensor &gamma, const Tensor &beta, bool transposed, int64_t groups)
+    const Tensor &gamma, const Tensor &beta, bool transposed, int64_t groups)
 {
     return attempt("folding BatchNorm", [&]() -> FoldedWeights {
         const at::Tensor w = toAten(weight), rm = toAten(mean);
@@ -32,10 +33,10 @@ Result<FoldedWeights> foldBatchNorm(const Tensor &weight, const Tensor &bias, co
                          shift = beta ? toAten(beta) : at::zeros_like(rm), inverse = at::rsqrt(toAten(var) + eps);
         const at::ScalarType biasType = bias ? b.scalar_type() : w.scalar_type();
         const at::Tensor scale = g * inverse;
-        if (w.dim() == 2)                                       // fuse_linear_bn_weights rounds in another order
-            return {fromAten(w * scale.unsqueeze(-1).to(w.scalar_type())), fromAten(((b - rm) * scale + shift).to(biasType))};
+        if (w.dim() == 2) // fuse_linear_bn_weights rounds in another order
+            return { fromAten(w * scale.unsqueeze(-1).to(w.scalar_type())), fromAten(((b - rm) * scale + shift).to(biasType)) };
         at::Tensor folded;
-        if (transposed) {                                       // (in, out / groups, k...): input block g makes the outputs of group g
+        if (transposed) { // (in, out / groups, k...): input block g makes the outputs of group g
             std::vector<int64_t> blocks = w.sizes().vec(), factor(size_t(w.dim()) + 1, 1);
             blocks[0] /= groups;
             blocks.insert(blocks.begin(), groups);
@@ -47,7 +48,7 @@ Result<FoldedWeights> foldBatchNorm(const Tensor &weight, const Tensor &bias, co
             factor[0] = -1;
             folded = w * scale.reshape(factor);
         }
-        return {fromAten(folded.to(w.scalar_type())), fromAten(((b - rm) * inverse * g + shift).to(biasType))};
+        return { fromAten(folded.to(w.scalar_type())), fromAten(((b - rm) * inverse * g + shift).to(biasType)) };
     });
 }
 
@@ -59,8 +60,8 @@ Result<Tensor> quantize(const Tensor &t, const QuantParams &q, DType dtype)
         const at::Tensor x = toAten(t).to(at::kFloat);
         if (!q.perChannel())
             return fromAten(at::quantize_per_tensor(x, q.scales[0], q.zeroPoints[0], scalarType(dtype)));
-        return fromAten(at::quantize_per_channel(x, at::tensor(q.scales, at::kDouble), at::tensor(q.zeroPoints, at::kLong), q.axis,
-                                                 scalarType(dtype)));
+        return fromAten(at::quantize_per_channel(
+            x, at::tensor(q.scales, at::kDouble), at::tensor(q.zeroPoints, at::kLong), q.axis, scalarType(dtype)));
     });
 }
 
@@ -76,7 +77,7 @@ Result<MinMax> minMax(const Tensor &t, int axis)
         x = (t->quant ? x.dequantize() : x).to(at::kFloat);
         if (axis >= x.dim())
             throw ExecError("the tensor has " + std::to_string(x.dim()) + " dimensions and no axis " + std::to_string(axis));
-        x = axis < 0 ? x.reshape({1, -1}) : x.movedim(axis, 0).reshape({x.size(axis), -1});
+        x = axis < 0 ? x.reshape({ 1, -1 }) : x.movedim(axis, 0).reshape({ x.size(axis), -1 });
         if (x.numel() == 0)
             throw ExecError("the tensor has no elements");
         auto [low, high] = at::aminmax(x, 1);
@@ -89,8 +90,10 @@ Result<MinMax> minMax(const Tensor &t, int axis)
         }
         low = low.to(at::kFloat).contiguous();
         high = high.to(at::kFloat).contiguous();
-        auto list = [](const at::Tensor &v) { return std::vector<float>(v.const_data_ptr<float>(), v.const_data_ptr<float>() + v.numel()); };
-        return {list(low), list(high)};
+        auto list = [](const at::Tensor &v) {
+            return std::vector<float>(v.const_data_ptr<float>(), v.const_data_ptr<float>() + v.numel());
+        };
+        return { list(low), list(high) };
     });
 }
 
@@ -104,12 +107,13 @@ Result<Tensor> contiguous(const Tensor &t)
 Result<Tensor> sliceRows(const Tensor &t, int64_t begin, int64_t end)
 {
     if (t->sizes.empty() || begin < 0 || end < begin || end > t->sizes[0])
-        return Error{"rows " + std::to_string(begin) + " to " + std::to_string(end) + " of a " + t->shapeText() + " tensor do not exist"};
+        return Error{ "rows " + std::to_string(begin) + " to " + std::to_string(end) + " of a " + t->shapeText()
+            + " tensor do not exist" };
     auto rows = std::make_shared<TensorData>(*t);
     rows->data = t->data + begin * t->strides[0] * int64_t(dtypeSize(t->dtype));
     rows->sizes[0] = end - begin;
     if (rows->quant && rows->quant->axis == 0) {
-        auto cut = [&](auto &v) { v = {v.begin() + begin, v.begin() + end}; };
+        auto cut = [&](auto &v) { v = { v.begin() + begin, v.begin() + end }; };
         cut(rows->quant->scales);
         cut(rows->quant->zeroPoints);
     }
@@ -138,7 +142,7 @@ Result<Difference> difference(const Tensor &a, const Tensor &b)
         }
         auto flat = [](const Tensor &t) {
             const at::Tensor x = toAten(t);
-            return (t->quant ? x.dequantize() : x).to(at::kDouble).reshape({-1});
+            return (t->quant ? x.dequantize() : x).to(at::kDouble).reshape({ -1 });
         };
         const at::Tensor x = flat(a), ref = flat(b);
         if (ref.numel() == 0)

@@ -12,19 +12,30 @@
 
 #include "model/io/fxt.h"
 
-namespace fb::io {
+namespace fb::io
+{
 
-namespace {
+namespace
+{
 
 std::string reason(int error)
 {
     switch (error) {
-    case ENOENT: return "there is no such file; check the path";
-    case EISDIR: return "it is a folder, not a file";
-    case EACCES: case EPERM: return "access is denied; check its permissions";
-    case EROFS: return "the file system is read-only; choose another folder";
-    case ENOSPC: case EDQUOT: case EFBIG: return "the disk is full; free some space or choose another folder";
-    default: return std::string(std::strerror(error));
+    case ENOENT:
+        return "there is no such file; check the path";
+    case EISDIR:
+        return "it is a folder, not a file";
+    case EACCES:
+    case EPERM:
+        return "access is denied; check its permissions";
+    case EROFS:
+        return "the file system is read-only; choose another folder";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return "the disk is full; free some space or choose another folder";
+    default:
+        return std::string(std::strerror(error));
     }
 }
 
@@ -91,7 +102,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string &path)
         if (p == MAP_FAILED)
             error = errno;
         else
-            file->bytes_ = {static_cast<const std::byte *>(p), size_t(st.st_size)};
+            file->bytes_ = { static_cast<const std::byte *>(p), size_t(st.st_size) };
     }
     close(fd);
     if (error)
@@ -107,7 +118,8 @@ MappedFile::~MappedFile()
         munmap(const_cast<std::byte *>(bytes_.data()), bytes_.size());
 }
 
-AtomicFile::AtomicFile(const std::string &path) : target_(path)
+AtomicFile::AtomicFile(const std::string &path)
+    : target_(path)
 {
     struct stat st = {};
     mode_t mode = 0;
@@ -121,7 +133,7 @@ AtomicFile::AtomicFile(const std::string &path) : target_(path)
             return;
         }
         mode = st.st_mode & 07777;
-        if (char *real = realpath(path.c_str(), nullptr)) {     // a symbolic link stays one
+        if (char *real = realpath(path.c_str(), nullptr)) { // a symbolic link stays one
             target_ = real;
             free(real);
         }
@@ -171,7 +183,7 @@ void AtomicFile::commit()
         return;
     temporary_.clear();
     if (const int folder = ::open(folderOf(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); folder >= 0) {
-        (void)fsync(folder);                                    // so that the new name survives a power cut too
+        (void)fsync(folder); // so that the new name survives a power cut too
         close(folder);
     }
 }
@@ -180,7 +192,7 @@ Bytes rowMajorBytes(const TensorData &t, std::string &holder)
 {
     const size_t width = dtypeSize(t.dtype), n = size_t(t.numel());
     if (n == 0 || t.isContiguous())
-        return {t.data, n * width};
+        return { t.data, n * width };
     holder.resize(n * width);
     std::vector<int64_t> index(t.sizes.size(), 0);
     int64_t offset = 0;
@@ -200,8 +212,9 @@ Bytes rowMajorBytes(const TensorData &t, std::string &holder)
 int64_t checkedNumel(const std::vector<int64_t> &sizes, size_t width, std::string_view what)
 {
     if (sizes.size() > 64)
-        throw FormatError(std::string(what) + " has " + std::to_string(sizes.size()) + " dimensions; 64 is the most there can be");
-    int64_t numel = 1, span = int64_t(width);                   // span: as if no size were 0, which strides are made of
+        throw FormatError(
+            std::string(what) + " has " + std::to_string(sizes.size()) + " dimensions; 64 is the most there can be");
+    int64_t numel = 1, span = int64_t(width); // span: as if no size were 0, which strides are made of
     for (int64_t s : sizes) {
         if (s < 0)
             throw FormatError(std::string(what) + " has the negative size " + std::to_string(s));
@@ -214,7 +227,8 @@ int64_t checkedNumel(const std::vector<int64_t> &sizes, size_t width, std::strin
 
 } // namespace fb::io
 
-namespace fb {
+namespace fb
+{
 
 Status writeFileAtomically(const std::string &path, std::string_view bytes)
 {

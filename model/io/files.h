@@ -14,27 +14,34 @@
 #include "model/io/json.h"
 #include "model/ir/tensor.h"
 
-namespace fb::io {
+namespace fb::io
+{
 
 using Bytes = std::span<const std::byte>;
 
-inline Bytes bytesOf(std::string_view s) { return std::as_bytes(std::span(s.data(), s.size())); }
-inline std::string_view textOf(Bytes b) { return {reinterpret_cast<const char *>(b.data()), b.size()}; }
+inline Bytes bytesOf(std::string_view s)
+{
+    return std::as_bytes(std::span(s.data(), s.size()));
+}
+inline std::string_view textOf(Bytes b)
+{
+    return { reinterpret_cast<const char *>(b.data()), b.size() };
+}
 
 // Little-endian number at `offset`; the caller has checked that it lies inside.
-template <class T>
-T readLittle(Bytes b, size_t offset)
+template <class T> T readLittle(Bytes b, size_t offset)
 {
     T v = 0;
     for (size_t i = sizeof(T); i-- > 0;)
         v = T(v << 8 | T(std::to_integer<uint8_t>(b[offset + i])));
     return v;
 }
-template <>
-inline uint8_t readLittle<uint8_t>(Bytes b, size_t offset) { return std::to_integer<uint8_t>(b[offset]); }
+template <> inline uint8_t readLittle<uint8_t>(Bytes b, size_t offset)
+{
+    return std::to_integer<uint8_t>(b[offset]);
+}
 
-template <class T>
-void appendLittle(std::string &out, T v)
+template <class T> void appendLittle(std::string &out, T v)
 {
     for (size_t i = 0; i < sizeof(T); ++i)
         out += char(uint64_t(v) >> (8 * i) & 0xff);
@@ -43,7 +50,8 @@ void appendLittle(std::string &out, T v)
 uint32_t crc32(Bytes bytes, uint32_t crc = 0);
 
 // A file's contents, mapped read-only. Throws FormatError when it cannot be opened.
-class MappedFile {
+class MappedFile
+{
 public:
     static std::shared_ptr<const MappedFile> open(const std::string &path);
     ~MappedFile();
@@ -58,7 +66,8 @@ private:
 
 // A temporary file beside `path` that takes its place on commit(), and vanishes otherwise. A path that exists and is no
 // regular file (a pipe, /dev/stdout) is written in place. Throws FormatError.
-class AtomicFile {
+class AtomicFile
+{
 public:
     explicit AtomicFile(const std::string &path);
     ~AtomicFile();
@@ -75,14 +84,15 @@ private:
 
 // The directory of a zip archive held in memory. Every offset and size in it has been checked against the archive, and no
 // two members overlap. Throws FormatError.
-class ZipReader {
+class ZipReader
+{
 public:
     struct Member {
         std::string name;
         uint16_t method = 0;
         uint32_t crc = 0;
-        uint64_t size = 0;          // unpacked
-        Bytes data;                 // as stored in the archive
+        uint64_t size = 0; // unpacked
+        Bytes data; // as stored in the archive
     };
     explicit ZipReader(Bytes archive);
     const std::vector<Member> &members() const { return members_; }
@@ -96,11 +106,19 @@ private:
 };
 
 // Writes stored members with their data aligned to 64 bytes. Zip64 where a size or an offset reaches `limit`.
-class ZipWriter {
+class ZipWriter
+{
 public:
     using Sink = std::function<void(Bytes)>;
-    explicit ZipWriter(Sink sink, uint64_t limit = 0xffffffff) : sink_(std::move(sink)), limit_(limit) {}
-    explicit ZipWriter(AtomicFile &file) : ZipWriter([&file](Bytes bytes) { file.write(bytes); }) {}
+    explicit ZipWriter(Sink sink, uint64_t limit = 0xffffffff)
+        : sink_(std::move(sink))
+        , limit_(limit)
+    {
+    }
+    explicit ZipWriter(AtomicFile &file)
+        : ZipWriter([&file](Bytes bytes) { file.write(bytes); })
+    {
+    }
     void add(const std::string &name, const std::vector<Bytes> &pieces);
     void finish();
 
@@ -119,8 +137,7 @@ Bytes rowMajorBytes(const TensorData &t, std::string &holder);
 int64_t checkedNumel(const std::vector<int64_t> &sizes, size_t width, std::string_view what);
 
 // Runs `work`; whatever it throws becomes one sentence that begins with the file.
-template <class F>
-auto guarded(const std::string &path, F work) -> Result<decltype(work())>
+template <class F> auto guarded(const std::string &path, F work) -> Result<decltype(work())>
 {
     try {
         if constexpr (std::is_void_v<decltype(work())>) {
@@ -130,9 +147,9 @@ auto guarded(const std::string &path, F work) -> Result<decltype(work())>
             return work();
         }
     } catch (const std::bad_alloc &) {
-        return Error{path + ": not enough memory to hold it"};
+        return Error{ path + ": not enough memory to hold it" };
     } catch (const std::exception &e) {
-        return Error{path + ": " + e.what()};
+        return Error{ path + ": " + e.what() };
     }
 }
 

@@ -10,11 +10,12 @@
 
 #include "model/ir/module.h"
 
-namespace fb {
+namespace fb
+{
 
 // Tensors are mapped, not read: they stay valid while a handle lives, even when the file is replaced by rename.
 Result<GraphModule> readFxt(const std::string &path);
-Status writeFxt(const GraphModule &gm, const std::string &path);            // temporary file beside, then rename
+Status writeFxt(const GraphModule &gm, const std::string &path); // temporary file beside, then rename
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
@@ -22,7 +23,7 @@ Result<NamedTensors> readSafetensors(const std::string &path);
 Status writeSafetensors(const NamedTensors &tensors, const std::string &path);
 Result<Tensor> readNpy(const std::string &path);
 Status writeNpy(const Tensor &t, const std::string &path);
-Result<NamedTensors> readNpz(const std::string &path);                      // stored and deflated members
+Result<NamedTensors> readNpz(const std::string &path); // stored and deflated members
 Status writeNpz(const NamedTensors &tensors, const std::string &path);
 // By extension: .npy gives one unnamed tensor, .npz and .safetensors their members.
 Result<NamedTensors> readArrays(const std::string &path);

@@ -11,9 +11,11 @@
 #include "model/io/safetensors.h"
 #include "model/ir/lint.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 using namespace io;
 
@@ -28,8 +30,8 @@ bool isIdentifier(std::string_view s)
 bool isQualifiedName(std::string_view s)
 {
     return !s.empty() && std::all_of(s.begin(), s.end(), [](unsigned char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '<' || c == '>'
-            || c >= 0x80;
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '<'
+            || c == '>' || c >= 0x80;
     });
 }
 
@@ -42,12 +44,16 @@ std::string foreignKind(Bytes bytes)
     if (bytes.empty())
         return "the file is empty; copy or make it again";
     if (starts("\x80\x02") || starts("\x80\x03") || starts("\x80\x04") || starts("\x80\x05"))
-        return "it is a Python pickle (an old torch.save file), not a .fxt trace; pickles can run code, so it is not opened: " + trace;
+        return "it is a Python pickle (an old torch.save file), not a .fxt trace; pickles can run code, so it is not opened: "
+            + trace;
     if (starts("\x93NUMPY"))
         return "it is a NumPy array, not a .fxt trace; give it as data or input";
     if (starts("\x89HDF"))
         return "it is an HDF5 file, not a .fxt trace; load it in PyTorch, then " + trace;
-    if (starts("\x1f\x8b") || starts("BZh") || starts("\xfd" "7zXZ") || starts("7z\xbc\xaf"))
+    if (starts("\x1f\x8b") || starts("BZh")
+        || starts("\xfd"
+                  "7zXZ")
+        || starts("7z\xbc\xaf"))
         return "it is a compressed file, not a .fxt trace; unpack it first";
     if (starts("version https://git-lfs"))
         return "it is a Git LFS pointer, not the file itself; run \"git lfs pull\"";
@@ -85,7 +91,8 @@ std::string foreignArchive(const ZipReader &zip)
     return "it is a zip archive without graph.json, so not a .fxt trace; " + trace;
 }
 
-class Reader {
+class Reader
+{
 public:
     explicit Reader(const std::string &path)
     {
@@ -105,8 +112,9 @@ public:
         if (document_.textOr("format") != "fuseboard-fxt")
             throw FormatError("graph.json is not a Fuseboard document; the file is not a .fxt trace");
         if (const int64_t version = document_.at("version", "graph.json").integer("\"version\""); version != 1)
-            throw FormatError("it is of .fxt version " + std::to_string(version) + ", and this Fuseboard reads version 1; "
-                              "use a newer Fuseboard or trace the model again");
+            throw FormatError("it is of .fxt version " + std::to_string(version)
+                + ", and this Fuseboard reads version 1; "
+                  "use a newer Fuseboard or trace the model again");
         if (const auto *m = zip.find("tensors.safetensors"))
             for (auto &[name, t] : parseSafetensors(zip.stored(*m, false), file))
                 tensors_.emplace(name, std::move(t));
@@ -155,7 +163,8 @@ private:
     {
         auto it = tensors_.find(name);
         if (it == tensors_.end())
-            throw FormatError(std::string(what) + " needs tensor " + name + ", which the archive does not hold; trace the model again");
+            throw FormatError(
+                std::string(what) + " needs tensor " + name + ", which the archive does not hold; trace the model again");
         return it->second;
     }
 
@@ -178,7 +187,8 @@ private:
 
         const auto &members = j.object(what);
         if (members.size() != 1)
-            throw FormatError("an argument of " + what + " is an object of " + std::to_string(members.size()) + " members, not of one");
+            throw FormatError(
+                "an argument of " + what + " is an object of " + std::to_string(members.size()) + " members, not of one");
         const auto &[kind, v] = members[0];
         auto three = [&](auto make) {
             ArgList items = arguments(v, names, what);
@@ -198,9 +208,10 @@ private:
             const std::string &name = v.text(what);
             auto it = names.find(name);
             if (it == names.end() || !it->second)
-                throw FormatError(what + (it == names.end() ? " uses " + name + ", and no node has that name"
-                                                            : " uses " + name + " before it is defined")
-                                  + "; trace the model again");
+                throw FormatError(what
+                    + (it == names.end() ? " uses " + name + ", and no node has that name"
+                                         : " uses " + name + " before it is defined")
+                    + "; trace the model again");
             return it->second;
         }
         if (kind == "tuple")
@@ -218,7 +229,8 @@ private:
         }
         if (kind == "namedtuple") {
             std::vector<std::pair<std::string, Arg>> fields;
-            pairs(v.at("fields", what), [&](const Json &key, Arg value) { fields.emplace_back(key.text(what), std::move(value)); });
+            pairs(
+                v.at("fields", what), [&](const Json &key, Arg value) { fields.emplace_back(key.text(what), std::move(value)); });
             return Arg::namedTuple(v.at("type", what).text(what), std::move(fields));
         }
         if (kind == "float")
@@ -232,24 +244,24 @@ private:
             return std::complex<double>(floatNamed(parts[0], what), floatNamed(parts[1], what));
         }
         if (kind == "dtype")
-            return ArgDType{v.text(what)};
+            return ArgDType{ v.text(what) };
         if (kind == "device")
-            return ArgDevice{v.text(what)};
+            return ArgDevice{ v.text(what) };
         if (kind == "layout")
-            return ArgLayout{v.text(what)};
+            return ArgLayout{ v.text(what) };
         if (kind == "memory_format")
-            return ArgMemoryFormat{v.text(what)};
+            return ArgMemoryFormat{ v.text(what) };
         if (kind == "ellipsis")
             return ArgEllipsis{};
         if (kind == "symbol")
-            return ArgSymbol{v.text(what)};
+            return ArgSymbol{ v.text(what) };
         if (kind == "tensor") {
-            if (v.isNull())                                     // one that the archive could not hold
-                return ArgOpaque{"torch.Tensor", "<tensor>"};
+            if (v.isNull()) // one that the archive could not hold
+                return ArgOpaque{ "torch.Tensor", "<tensor>" };
             return tensor(v.text(what), what);
         }
         if (kind == "opaque")
-            return ArgOpaque{v.at("type", what).text(what), v.at("repr", what).text(what)};
+            return ArgOpaque{ v.at("type", what).text(what), v.at("repr", what).text(what) };
         throw FormatError("an argument of " + what + " is of the unknown kind \"" + kind + "\"");
     }
 
@@ -293,7 +305,7 @@ private:
         const std::string_view bare = std::string_view(digits).substr(digits.starts_with('-') ? 1 : 0);
         if (bare.empty() || bare.find_first_not_of("0123456789") != std::string_view::npos)
             throw FormatError(what + " has an integer that is not made of digits");
-        return ArgBigInt{digits};
+        return ArgBigInt{ digits };
     }
 
     static std::vector<int64_t> shape(const Json &j, const std::string &what)
@@ -336,14 +348,15 @@ private:
         if (const Json *inputs = doc.find("inputs"))
             for (const Json &input : inputs->list("\"inputs\"")) {
                 const std::string name = input.textOr("name");
-                const Json *sizes = input.find("shape");        // null: not a tensor
-                p.inputs.push_back({name, sizes ? shape(*sizes, "the shape of input " + name) : std::vector<int64_t>{}, input.textOr("dtype")});
+                const Json *sizes = input.find("shape"); // null: not a tensor
+                p.inputs.push_back({ name, sizes ? shape(*sizes, "the shape of input " + name) : std::vector<int64_t>{},
+                    input.textOr("dtype") });
             }
         if (const Json *warnings = doc.find("warnings"))
             for (const Json &w : warnings->list("\"warnings\"")) {
                 const Json *line = w.find("line");
-                p.warnings.push_back({w.textOr("kind"), w.textOr("message"), w.textOr("module"), w.textOr("node"), w.textOr("file"),
-                                      line ? int(line->integer("\"line\"")) : 0});
+                p.warnings.push_back({ w.textOr("kind"), w.textOr("message"), w.textOr("module"), w.textOr("node"),
+                    w.textOr("file"), line ? int(line->integer("\"line\"")) : 0 });
             }
         p.wrapped = texts(doc, "wrapped", "\"wrapped\"");
         if (const Json *globals = doc.find("globals"))
@@ -353,8 +366,9 @@ private:
 
     void readModules(const Json &doc, GraphModule &gm) const
     {
-        static const std::map<std::string_view, ModuleKind> kinds{{"nn", ModuleKind::Nn}, {"container", ModuleKind::Container},
-            {"script", ModuleKind::Script}, {"opaque", ModuleKind::Opaque}, {"graph", ModuleKind::Graph}};
+        static const std::map<std::string_view, ModuleKind> kinds{ { "nn", ModuleKind::Nn },
+            { "container", ModuleKind::Container }, { "script", ModuleKind::Script }, { "opaque", ModuleKind::Opaque },
+            { "graph", ModuleKind::Graph } };
         for (const Json &j : doc.at("modules", "graph.json").list("\"modules\"")) {
             ModuleInfo m;
             m.path = j.textOr("path");
@@ -380,7 +394,8 @@ private:
             if (const Json *script = j.find("script")) {
                 auto it = scripts_.find(script->text(what));
                 if (it == scripts_.end())
-                    throw FormatError(what + " needs " + script->text(what) + ", which the archive does not hold; trace the model again");
+                    throw FormatError(
+                        what + " needs " + script->text(what) + ", which the archive does not hold; trace the model again");
                 m.script = it->second;
             } else if (m.kind == ModuleKind::Script) {
                 throw FormatError(what + " is of the kind \"script\" but names no script");
@@ -401,11 +416,11 @@ private:
         for (const Json &j : doc.at("modules", "graph.json").list("\"modules\"")) {
             const std::string path = j.textOr("path");
             for (const std::string &name : texts(j, "parameters", "\"parameters\""))
-                listed[joinPath(path, name)] = {nullptr, true, true};
+                listed[joinPath(path, name)] = { nullptr, true, true };
             for (const std::string &name : texts(j, "buffers", "\"buffers\""))
-                listed[joinPath(path, name)] = {nullptr, false, true};
+                listed[joinPath(path, name)] = { nullptr, false, true };
             for (const std::string &name : texts(j, "non_persistent", "\"non_persistent\""))
-                listed[joinPath(path, name)] = {nullptr, false, false};
+                listed[joinPath(path, name)] = { nullptr, false, false };
         }
         const Json *table = doc.find("tensors");
         if (!table)
@@ -415,9 +430,9 @@ private:
             if (gm.tensors.contains(fqn))
                 throw FormatError(what + " stands twice in the tensor table");
             if (value.isNull())
-                continue;                                       // the tracer has warned: it could not be held
+                continue; // the tracer has warned: it could not be held
             auto it = listed.find(fqn);
-            TensorEntry entry = it == listed.end() ? TensorEntry{nullptr, false, false} : it->second;
+            TensorEntry entry = it == listed.end() ? TensorEntry{ nullptr, false, false } : it->second;
             if (value.as<std::string>()) {
                 entry.tensor = tensor(value.text(what), what);
             } else {
@@ -432,9 +447,10 @@ private:
     void readNodes(const Json &doc, GraphModule &gm, const std::string &where) const
     {
         const Json::Array &nodes = doc.at("nodes", "graph.json").list("\"nodes\"");
-        Names names;                                            // no id yet: stands further down
+        Names names; // no id yet: stands further down
         for (size_t i = 0; i < nodes.size(); ++i) {
-            const std::string &name = nodes[i].at("name", "node " + std::to_string(i)).text("the name of node " + std::to_string(i));
+            const std::string &name
+                = nodes[i].at("name", "node " + std::to_string(i)).text("the name of node " + std::to_string(i));
             if (!isIdentifier(name))
                 throw FormatError(where + "the name of node " + std::to_string(i) + " is not a Python identifier");
             if (!names.emplace(name, NodeId{}).second)
@@ -449,12 +465,14 @@ private:
             const std::string &op = j.at("op", what).text("the opcode of " + what);
             const auto opcode = opcodeFromName(op);
             if (!opcode)
-                throw FormatError(what + " has the unknown opcode \"" + op + "\"; trace the model again with this version's tracer");
+                throw FormatError(
+                    what + " has the unknown opcode \"" + op + "\"; trace the model again with this version's tracer");
             n.op = *opcode;
             n.target = j.at("target", what).text("the target of " + what);
             const bool sound = n.op == Opcode::CallMethod ? isIdentifier(n.target)
-                : n.op == Opcode::Placeholder             ? isIdentifier(std::string_view(n.target).substr(std::min(n.target.find_first_not_of('*'), n.target.size())))
-                                                          : isQualifiedName(n.target);
+                : n.op == Opcode::Placeholder
+                ? isIdentifier(std::string_view(n.target).substr(std::min(n.target.find_first_not_of('*'), n.target.size())))
+                : isQualifiedName(n.target);
             if (!sound)
                 throw FormatError(what + " has a target that is no name");
             if (const Json *args = j.find("args"))
@@ -464,14 +482,15 @@ private:
             n.stack = stack(j, gm, what, stacks);
             if (const Json *s = j.find("source")) {
                 const Json *line = s->find("line");
-                SourceLine source{s->textOr("file"), line ? int(line->integer("the line of " + what)) : 0, s->textOr("code"), s->textOr("function")};
+                SourceLine source{ s->textOr("file"), line ? int(line->integer("the line of " + what)) : 0, s->textOr("code"),
+                    s->textOr("function") };
                 if (!lastSource || !(*lastSource == source))
                     lastSource = std::make_shared<const SourceLine>(std::move(source));
                 n.source = lastSource;
             }
             if (const Json *sizes = j.find("shape"))
                 if (const auto dtype = dtypeFromName(j.textOr("dtype")))
-                    n.meta = TensorMeta{shape(*sizes, "the shape of " + what), *dtype};
+                    n.meta = TensorMeta{ shape(*sizes, "the shape of " + what), *dtype };
             const std::string name = n.name;
             names[name] = gm.graph.append(std::move(n));
         }
@@ -479,7 +498,7 @@ private:
 
     // Nodes of one module call share one stack.
     static std::shared_ptr<const ModuleStack> stack(const Json &j, const GraphModule &gm, const std::string &what,
-                                                    std::map<std::string, std::shared_ptr<const ModuleStack>> &known)
+        std::map<std::string, std::shared_ptr<const ModuleStack>> &known)
     {
         ModuleStack frames;
         std::string key;
@@ -488,11 +507,11 @@ private:
                 const auto &parts = f.list(what);
                 if (parts.size() != 3)
                     throw FormatError("the module stack of " + what + " holds an entry that is not [path, class, call]");
-                frames.push_back({parts[0].text(what), parts[1].text(what), int(parts[2].integer(what))});
+                frames.push_back({ parts[0].text(what), parts[1].text(what), int(parts[2].integer(what)) });
             }
         if (const std::string module = j.textOr("module"); frames.empty() && !module.empty()) {
             const ModuleInfo *m = gm.modules.find(module);
-            frames.push_back({module, m ? m->className : std::string(), 0});
+            frames.push_back({ module, m ? m->className : std::string(), 0 });
         }
         if (frames.empty())
             return nullptr;

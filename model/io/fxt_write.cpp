@@ -6,13 +6,18 @@
 
 #include "model/io/safetensors.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 using namespace io;
 
-Json::Object single(const char *key, Json value) { return {{key, std::move(value)}}; }
+Json::Object single(const char *key, Json value)
+{
+    return { { key, std::move(value) } };
+}
 
 Json number(double v)
 {
@@ -21,12 +26,13 @@ Json number(double v)
     return single("float", std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
 }
 
-class Writer {
+class Writer
+{
 public:
     void write(const GraphModule &gm, const std::string &path)
     {
         Json::Object document = graphModule(gm, "");
-        document.insert(document.begin(), {{"format", "fuseboard-fxt"}, {"version", 1}});
+        document.insert(document.begin(), { { "format", "fuseboard-fxt" }, { "version", 1 } });
         if (!quantized_.empty())
             document.emplace_back("quantized", std::move(quantized_));
         const std::string graph = Json(std::move(document)).dump();
@@ -35,10 +41,10 @@ public:
 
         AtomicFile file(path);
         ZipWriter zip(file);
-        zip.add("graph.json", {bytesOf(graph)});
+        zip.add("graph.json", { bytesOf(graph) });
         zip.add("tensors.safetensors", safetensorsPieces(tensors_, plan, holders));
         for (size_t i = 0; i < scripts_.size(); ++i)
-            zip.add(scriptName(i), {bytesOf(*scripts_[i])});
+            zip.add(scriptName(i), { bytesOf(*scripts_[i]) });
         zip.finish();
         file.commit();
     }
@@ -54,8 +60,9 @@ private:
                 it->second = wanted + "#" + std::to_string(i);
             tensors_.emplace_back(it->second, t);
             if (t->quant)
-                quantized_.emplace_back(it->second, Json::Object{{"dtype", dtypeName(t->dtype)}, {"scales", Json::array(t->quant->scales)},
-                    {"zero_points", Json::array(t->quant->zeroPoints)}, {"axis", t->quant->axis}});
+                quantized_.emplace_back(it->second,
+                    Json::Object{ { "dtype", dtypeName(t->dtype) }, { "scales", Json::array(t->quant->scales) },
+                        { "zero_points", Json::array(t->quant->zeroPoints) }, { "axis", t->quant->axis } });
         }
         return it->second;
     }
@@ -82,21 +89,24 @@ private:
     {
         if (const auto *s = a.sequence()) {
             Json items = list(s->items, g);
-            return s->kind == ArgSequence::List ? items : Json(single(s->kind == ArgSequence::Tuple ? "tuple" : "size", std::move(items)));
+            return s->kind == ArgSequence::List
+                ? items
+                : Json(single(s->kind == ArgSequence::Tuple ? "tuple" : "size", std::move(items)));
         }
         if (const auto *d = a.dictionary()) {
             Json::Array pairs;
             for (const auto &[k, v] : d->items)
-                pairs.push_back(Json::Array{argument(k, g), argument(v, g)});
+                pairs.push_back(Json::Array{ argument(k, g), argument(v, g) });
             return single("dict", std::move(pairs));
         }
         if (const auto *s = a.sliceOrRange())
-            return single(s->isRange ? "range" : "slice", Json::Array{argument(s->start, g), argument(s->stop, g), argument(s->step, g)});
+            return single(
+                s->isRange ? "range" : "slice", Json::Array{ argument(s->start, g), argument(s->stop, g), argument(s->step, g) });
         if (const auto *n = a.named()) {
             Json::Array fields;
             for (const auto &[k, v] : n->fields)
-                fields.push_back(Json::Array{k, argument(v, g)});
-            return single("namedtuple", Json::Object{{"type", n->type}, {"fields", std::move(fields)}});
+                fields.push_back(Json::Array{ k, argument(v, g) });
+            return single("namedtuple", Json::Object{ { "type", n->type }, { "fields", std::move(fields) } });
         }
         if (const auto *v = a.as<bool>())
             return *v;
@@ -105,7 +115,7 @@ private:
         if (const auto *v = a.as<double>())
             return number(*v);
         if (const auto *v = a.as<std::complex<double>>())
-            return single("complex", Json::Array{number(v->real()), number(v->imag())});
+            return single("complex", Json::Array{ number(v->real()), number(v->imag()) });
         if (const auto *v = a.as<std::string>())
             return *v;
         if (const auto *v = a.as<NodeId>())
@@ -125,7 +135,7 @@ private:
         if (const auto *v = a.as<ArgSymbol>())
             return single("symbol", v->name);
         if (const auto *v = a.as<ArgOpaque>())
-            return single("opaque", Json::Object{{"type", v->type}, {"repr", v->repr}});
+            return single("opaque", Json::Object{ { "type", v->type }, { "repr", v->repr } });
         if (const auto *v = a.as<Tensor>())
             return single("tensor", *v ? Json(tensorName(*v, "_argument" + std::to_string(tensors_.size()))) : Json());
         return {};
@@ -144,33 +154,35 @@ private:
         Json::Array stack;
         if (n.stack)
             for (const ModuleFrame &f : *n.stack)
-                stack.push_back(Json::Array{f.path, f.className, f.call});
+                stack.push_back(Json::Array{ f.path, f.className, f.call });
         Json source, shape, dtype;
         if (n.source)
-            source = Json::Object{{"file", n.source->file}, {"line", n.source->line}, {"code", n.source->code}, {"function", n.source->function}};
+            source = Json::Object{ { "file", n.source->file }, { "line", n.source->line }, { "code", n.source->code },
+                { "function", n.source->function } };
         if (n.meta) {
             shape = Json::array(n.meta->shape);
             dtype = dtypeName(n.meta->dtype);
         }
-        return Json::Object{{"op", opcodeName(n.op)}, {"name", n.name}, {"target", n.target}, {"args", list(n.args, g)},
-                            {"kwargs", keywords(n.kwargs, g)}, {"type", n.type}, {"module", n.modulePath()}, {"module_stack", std::move(stack)},
-                            {"source", std::move(source)}, {"shape", std::move(shape)}, {"dtype", std::move(dtype)}};
+        return Json::Object{ { "op", opcodeName(n.op) }, { "name", n.name }, { "target", n.target }, { "args", list(n.args, g) },
+            { "kwargs", keywords(n.kwargs, g) }, { "type", n.type }, { "module", n.modulePath() },
+            { "module_stack", std::move(stack) }, { "source", std::move(source) }, { "shape", std::move(shape) },
+            { "dtype", std::move(dtype) } };
     }
 
     // `prefix` keeps tensors of nested graphs apart from those around them.
     Json module(const ModuleInfo &m, const GraphModule &gm, bool called, const std::string &prefix)
     {
-        static constexpr std::string_view kinds[] = {"nn", "container", "script", "opaque", "graph"};
+        static constexpr std::string_view kinds[] = { "nn", "container", "script", "opaque", "graph" };
         Json::Array nonPersistent;
         for (const std::string &name : m.buffers)
             if (const TensorEntry *e = gm.tensors.find(joinPath(m.path, name)); e && !e->persistent)
                 nonPersistent.push_back(name);
         auto orNull = [](const std::string &s) { return s.empty() ? Json() : Json(s); };
-        Json::Object out{{"path", m.path}, {"class", m.className}, {"training", m.training}, {"called", called},
-                         {"attrs", keywords(m.attrs, gm.graph)}, {"extra_repr", m.extraRepr}, {"parameters", Json::array(m.parameters)},
-                         {"buffers", Json::array(m.buffers)}, {"non_persistent", std::move(nonPersistent)}, {"none", Json::array(m.none)},
-                         {"alias_of", orNull(m.aliasOf)}, {"kind", kinds[size_t(m.kind)]}, {"script", m.script ? Json(script(m.script)) : Json()},
-                         {"script_error", orNull(m.scriptError)}};
+        Json::Object out{ { "path", m.path }, { "class", m.className }, { "training", m.training }, { "called", called },
+            { "attrs", keywords(m.attrs, gm.graph) }, { "extra_repr", m.extraRepr }, { "parameters", Json::array(m.parameters) },
+            { "buffers", Json::array(m.buffers) }, { "non_persistent", std::move(nonPersistent) },
+            { "none", Json::array(m.none) }, { "alias_of", orNull(m.aliasOf) }, { "kind", kinds[size_t(m.kind)] },
+            { "script", m.script ? Json(script(m.script)) : Json() }, { "script_error", orNull(m.scriptError) } };
         if (m.keepFloat)
             out.emplace_back("keep_float", true);
         if (m.graph)
@@ -183,23 +195,24 @@ private:
         const Provenance &p = gm.provenance;
         Json::Array inputs, nodes, modules, warnings;
         Json::Object tensors, globals;
-        std::unordered_map<std::string, TensorEntry> listed;   // what the module lists will say to the reader
+        std::unordered_map<std::string, TensorEntry> listed; // what the module lists will say to the reader
         for (const auto &[path, m] : gm.modules) {
             for (const std::string &name : m->parameters)
-                listed[joinPath(path, name)] = {nullptr, true, true};
+                listed[joinPath(path, name)] = { nullptr, true, true };
             for (const std::string &name : m->buffers) {
                 const TensorEntry *e = gm.tensors.find(joinPath(path, name));
-                listed[joinPath(path, name)] = {nullptr, false, !e || e->persistent};
+                listed[joinPath(path, name)] = { nullptr, false, !e || e->persistent };
             }
         }
         for (const auto &[fqn, e] : gm.tensors) {
             const std::string &name = tensorName(e->tensor, prefix + fqn);
             auto it = listed.find(fqn);
-            const TensorEntry said = it == listed.end() ? TensorEntry{nullptr, false, false} : it->second;
+            const TensorEntry said = it == listed.end() ? TensorEntry{ nullptr, false, false } : it->second;
             if (said.parameter == e->parameter && said.persistent == e->persistent)
                 tensors.emplace_back(fqn, name);
             else
-                tensors.emplace_back(fqn, Json::Object{{"tensor", name}, {"parameter", e->parameter}, {"persistent", e->persistent}});
+                tensors.emplace_back(
+                    fqn, Json::Object{ { "tensor", name }, { "parameter", e->parameter }, { "persistent", e->persistent } });
         }
         std::unordered_set<std::string_view> called;
         for (NodeId id : gm.graph.order()) {
@@ -210,17 +223,17 @@ private:
         for (const auto &[path, m] : gm.modules)
             modules.push_back(module(*m, gm, called.contains(path), prefix));
         for (const InputSpec &i : p.inputs)
-            inputs.push_back(Json::Object{{"name", i.name}, {"shape", i.dtype.empty() ? Json() : Json::array(i.shape)},
-                                          {"dtype", i.dtype.empty() ? Json() : Json(i.dtype)}});
+            inputs.push_back(Json::Object{ { "name", i.name }, { "shape", i.dtype.empty() ? Json() : Json::array(i.shape) },
+                { "dtype", i.dtype.empty() ? Json() : Json(i.dtype) } });
         for (const auto &[name, value] : p.globals)
             globals.emplace_back(name, value);
         for (const TraceWarning &w : p.warnings)
-            warnings.push_back(Json::Object{{"kind", w.kind}, {"message", w.message}, {"module", w.module}, {"node", w.node},
-                                            {"file", w.file}, {"line", w.line}});
-        return {{"torch", p.torchVersion}, {"python", p.pythonVersion}, {"source", p.source}, {"root_class", gm.rootClass},
-                {"inputs", std::move(inputs)}, {"nodes", std::move(nodes)}, {"modules", std::move(modules)}, {"tensors", std::move(tensors)},
-                {"globals", std::move(globals)}, {"wrapped", Json::array(p.wrapped)}, {"warnings", std::move(warnings)},
-                {"return_type", p.returnType}};
+            warnings.push_back(Json::Object{ { "kind", w.kind }, { "message", w.message }, { "module", w.module },
+                { "node", w.node }, { "file", w.file }, { "line", w.line } });
+        return { { "torch", p.torchVersion }, { "python", p.pythonVersion }, { "source", p.source },
+            { "root_class", gm.rootClass }, { "inputs", std::move(inputs) }, { "nodes", std::move(nodes) },
+            { "modules", std::move(modules) }, { "tensors", std::move(tensors) }, { "globals", std::move(globals) },
+            { "wrapped", Json::array(p.wrapped) }, { "warnings", std::move(warnings) }, { "return_type", p.returnType } };
     }
 
     NamedTensors tensors_;

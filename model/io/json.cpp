@@ -11,11 +11,13 @@
 
 #include <nlohmann/json.hpp>
 
-namespace fb::io {
+namespace fb::io
+{
 
 // Receives nlohmann's parse events. The path from the root to the open container is a stack of pointers: a container's
 // children move only while it is itself the innermost one, so the pointers stay good.
-class Builder {
+class Builder
+{
 public:
     Json root;
     std::string problem;
@@ -158,7 +160,8 @@ bool Json::boolOr(std::string_view key, bool fallback) const
     throw FormatError("\"" + std::string(key) + "\" is not true or false");
 }
 
-namespace {
+namespace
+{
 
 void quote(std::string &out, std::string_view s)
 {
@@ -190,7 +193,7 @@ void write(std::string &out, const Json &j)
         const std::string_view text(digits, size_t(std::to_chars(digits, std::end(digits), *d).ptr - digits));
         out += text;
         if (text.find_first_not_of("-0123456789") == std::string_view::npos)
-            out += ".0";                                       // stays a float
+            out += ".0"; // stays a float
     } else if (const auto *s = j.as<std::string>()) {
         quote(out, *s);
     } else if (const auto *items = j.as<Json::Array>()) {

@@ -14,30 +14,58 @@
 
 #include "model/ir/result.h"
 
-namespace fb::io {
+namespace fb::io
+{
 
 // What is wrong with a file, without the file's name; never leaves model/io.
 struct FormatError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-class Json {
+class Json
+{
 public:
     using Array = std::vector<Json>;
     using Object = std::vector<std::pair<std::string, Json>>;
 
     Json() = default;
-    Json(bool v) : value_(v) {}
-    Json(int64_t v) : value_(v) {}
-    Json(int v) : value_(int64_t(v)) {}
-    Json(double v) : value_(v) {}
-    Json(std::string v) : value_(std::move(v)) {}
-    Json(std::string_view v) : value_(std::string(v)) {}
-    Json(const char *v) : value_(std::string(v)) {}
-    Json(Array v) : value_(std::move(v)) {}
-    Json(Object v) : value_(std::move(v)) {}
-    template <class T>
-    static Json array(const std::vector<T> &items)
+    Json(bool v)
+        : value_(v)
+    {
+    }
+    Json(int64_t v)
+        : value_(v)
+    {
+    }
+    Json(int v)
+        : value_(int64_t(v))
+    {
+    }
+    Json(double v)
+        : value_(v)
+    {
+    }
+    Json(std::string v)
+        : value_(std::move(v))
+    {
+    }
+    Json(std::string_view v)
+        : value_(std::string(v))
+    {
+    }
+    Json(const char *v)
+        : value_(std::string(v))
+    {
+    }
+    Json(Array v)
+        : value_(std::move(v))
+    {
+    }
+    Json(Object v)
+        : value_(std::move(v))
+    {
+    }
+    template <class T> static Json array(const std::vector<T> &items)
     {
         Array out;
         for (const auto &item : items)
@@ -47,12 +75,12 @@ public:
 
     bool isNull() const { return std::holds_alternative<std::monostate>(value_); }
     template <class T> const T *as() const { return std::get_if<T>(&value_); }
-    const Json *find(std::string_view key) const;              // null when absent, null, or this is no object
+    const Json *find(std::string_view key) const; // null when absent, null, or this is no object
 
     // `what` names the thing in the error ("node 3").
     const std::string &text(std::string_view what) const;
     int64_t integer(std::string_view what) const;
-    double number(std::string_view what) const;                // int or float
+    double number(std::string_view what) const; // int or float
     const Array &list(std::string_view what) const;
     const Object &object(std::string_view what) const;
     const Json &at(std::string_view key, std::string_view what) const;
@@ -60,7 +88,7 @@ public:
     std::string textOr(std::string_view key, std::string_view fallback = {}) const;
     bool boolOr(std::string_view key, bool fallback) const;
 
-    std::string dump() const;                                  // compact; doubles in the fewest digits that read back
+    std::string dump() const; // compact; doubles in the fewest digits that read back
 
     static constexpr int kMaxDepth = 1000;
 
@@ -69,6 +97,6 @@ private:
     std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
 };
 
-Json parseJson(std::string_view text);                         // throws FormatError
+Json parseJson(std::string_view text); // throws FormatError
 
 } // namespace fb::io

@@ -8,22 +8,35 @@
 
 #include "model/io/safetensors.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 using namespace io;
 
-constexpr std::array<std::pair<std::string_view, DType>, 14> kTypes{{
-    {"b1", DType::Bool}, {"u1", DType::UInt8}, {"i1", DType::Int8}, {"i2", DType::Int16}, {"u2", DType::UInt16}, {"f2", DType::Float16},
-    {"i4", DType::Int32}, {"u4", DType::UInt32}, {"f4", DType::Float32}, {"i8", DType::Int64}, {"u8", DType::UInt64},
-    {"f8", DType::Float64}, {"c8", DType::Complex64}, {"c16", DType::Complex128},
-}};
+constexpr std::array<std::pair<std::string_view, DType>, 14> kTypes{ {
+    { "b1", DType::Bool },
+    { "u1", DType::UInt8 },
+    { "i1", DType::Int8 },
+    { "i2", DType::Int16 },
+    { "u2", DType::UInt16 },
+    { "f2", DType::Float16 },
+    { "i4", DType::Int32 },
+    { "u4", DType::UInt32 },
+    { "f4", DType::Float32 },
+    { "i8", DType::Int64 },
+    { "u8", DType::UInt64 },
+    { "f8", DType::Float64 },
+    { "c8", DType::Complex64 },
+    { "c16", DType::Complex128 },
+} };
 
 // The text behind 'key': in the header; NumPy writes one flat dict.
 std::string_view valueOf(std::string_view header, std::string_view key)
 {
-    for (const char quote : {'\'', '"'}) {
+    for (const char quote : { '\'', '"' }) {
         const std::string quoted = quote + std::string(key) + quote;
         const size_t at = header.find(quoted);
         if (at == std::string_view::npos)
@@ -85,15 +98,16 @@ Tensor parseNpy(Bytes bytes, const std::shared_ptr<const void> &owner)
     auto row = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto &t) { return t.first == type; });
     if (row == kTypes.end())
         throw FormatError("the array has the dtype '" + std::string(descr.substr(1, end - 1)) + "', which tensors cannot have; "
-                          + (type.starts_with('O') ? "objects are pickles, which are not opened" : "convert it first, say with astype('float32')"));
+            + (type.starts_with('O') ? "objects are pickles, which are not opened"
+                                     : "convert it first, say with astype('float32')"));
     const std::string_view fortran = valueOf(header, "fortran_order");
     std::vector<int64_t> sizes = shapeOf(valueOf(header, "shape"));
     const size_t width = dtypeSize(row->second);
     const int64_t numel = checkedNumel(sizes, width, "the array");
     const size_t needed = size_t(numel) * width;
     if (data.size() < needed)
-        throw FormatError("the array is cut short: " + std::to_string(needed) + " bytes are needed, " + std::to_string(data.size())
-                          + " are there; copy or make the file again");
+        throw FormatError("the array is cut short: " + std::to_string(needed) + " bytes are needed, "
+            + std::to_string(data.size()) + " are there; copy or make the file again");
 
     const std::byte *first = data.data();
     const bool swapped = order == '>' && width > 1;
@@ -107,7 +121,7 @@ Tensor parseNpy(Bytes bytes, const std::shared_ptr<const void> &owner)
             std::reverse(raw.begin() + std::ptrdiff_t(i), raw.begin() + std::ptrdiff_t(i + unit));
     if (!columns)
         return makeTensor(row->second, std::move(sizes), raw.data());
-    TensorData view;                                            // column-major strides, then copied in row-major order
+    TensorData view; // column-major strides, then copied in row-major order
     view.dtype = row->second;
     view.sizes = sizes;
     view.strides.assign(sizes.size(), 1);
@@ -123,7 +137,7 @@ std::string npyHeader(const TensorData &t)
     auto row = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto &r) { return r.second == t.dtype; });
     if (row == kTypes.end())
         throw FormatError("cannot be written: NumPy has no dtype for " + std::string(dtypeName(t.dtype))
-                          + "; write .safetensors or convert the tensor");
+            + "; write .safetensors or convert the tensor");
     std::string text = "{'descr': '" + std::string(dtypeSize(t.dtype) == 1 ? "|" : "<") + std::string(row->first)
         + "', 'fortran_order': False, 'shape': (";
     for (size_t i = 0; i < t.sizes.size(); ++i)
@@ -140,7 +154,8 @@ std::string npyHeader(const TensorData &t)
 std::shared_ptr<const std::vector<std::byte>> inflate(const std::string &path, const ZipReader::Member &m)
 {
     if (m.size / 1032 > m.data.size() + 64)
-        throw FormatError("its member " + m.name + " claims a size that its data cannot have; the file is damaged or not to be trusted");
+        throw FormatError(
+            "its member " + m.name + " claims a size that its data cannot have; the file is damaged or not to be trusted");
     auto out = std::make_shared<std::vector<std::byte>>(m.size);
     zip_t *archive = zip_open(path.c_str(), ZIP_RDONLY, nullptr);
     zip_file_t *file = archive ? zip_fopen(archive, m.name.c_str(), 0) : nullptr;
@@ -232,7 +247,7 @@ Status writeNpz(const NamedTensors &tensors, const std::string &path)
         ZipWriter zip(file);
         for (size_t i = 0; i < tensors.size(); ++i) {
             std::string holder;
-            zip.add(tensors[i].first + ".npy", {bytesOf(headers[i]), rowMajorBytes(*tensors[i].second, holder)});
+            zip.add(tensors[i].first + ".npy", { bytesOf(headers[i]), rowMajorBytes(*tensors[i].second, holder) });
         }
         zip.finish();
         file.commit();
@@ -248,7 +263,7 @@ Result<NamedTensors> readArrays(const std::string &path)
         return readSafetensors(path);
     if (kind == ".npy") {
         auto t = readNpy(path);
-        return t ? Result<NamedTensors>(NamedTensors{{"", *t}}) : Result<NamedTensors>(t.error());
+        return t ? Result<NamedTensors>(NamedTensors{ { "", *t } }) : Result<NamedTensors>(t.error());
     }
     return guarded(path, [&]() -> NamedTensors { unknownArrays("arrays are not read from a \"" + kind + "\" file"); });
 }
@@ -265,7 +280,7 @@ Status writeArrays(const NamedTensors &tensors, const std::string &path)
             unknownArrays("arrays are not written to a \"" + kind + "\" file");
         if (tensors.size() != 1)
             throw FormatError("cannot be written: a .npy file holds one tensor, and there are " + std::to_string(tensors.size())
-                              + "; use .npz or .safetensors");
+                + "; use .npz or .safetensors");
         if (Status s = writeNpy(tensors[0].second, path); !s)
             throw FormatError(s.message().substr(path.size() + 2));
     });

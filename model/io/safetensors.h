@@ -4,7 +4,8 @@
 #include "model/io/files.h"
 #include "model/io/fxt.h"
 
-namespace fb::io {
+namespace fb::io
+{
 
 // Views into `data`, which `owner` keeps alive; a tensor whose data is not aligned for its type is copied.
 NamedTensors parseSafetensors(Bytes data, const std::shared_ptr<const void> &owner);

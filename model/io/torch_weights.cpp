@@ -4,9 +4,11 @@
 
 #include "model/io/safetensors.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 using namespace io;
 
@@ -14,38 +16,55 @@ using namespace io;
 std::string_view storageClass(DType dtype)
 {
     switch (dtype) {
-    case DType::UInt8: return "ByteStorage";
-    case DType::Int8: return "CharStorage";
-    case DType::Int16: return "ShortStorage";
-    case DType::Int32: return "IntStorage";
-    case DType::Int64: return "LongStorage";
-    case DType::Float16: return "HalfStorage";
-    case DType::Float32: return "FloatStorage";
-    case DType::Float64: return "DoubleStorage";
-    case DType::Complex64: return "ComplexFloatStorage";
-    case DType::Complex128: return "ComplexDoubleStorage";
-    case DType::Bool: return "BoolStorage";
-    case DType::BFloat16: return "BFloat16Storage";
-    case DType::QUInt8: return "QUInt8Storage";
-    case DType::QInt8: return "QInt8Storage";
-    case DType::QInt32: return "QInt32Storage";
-    default: return {};
+    case DType::UInt8:
+        return "ByteStorage";
+    case DType::Int8:
+        return "CharStorage";
+    case DType::Int16:
+        return "ShortStorage";
+    case DType::Int32:
+        return "IntStorage";
+    case DType::Int64:
+        return "LongStorage";
+    case DType::Float16:
+        return "HalfStorage";
+    case DType::Float32:
+        return "FloatStorage";
+    case DType::Float64:
+        return "DoubleStorage";
+    case DType::Complex64:
+        return "ComplexFloatStorage";
+    case DType::Complex128:
+        return "ComplexDoubleStorage";
+    case DType::Bool:
+        return "BoolStorage";
+    case DType::BFloat16:
+        return "BFloat16Storage";
+    case DType::QUInt8:
+        return "QUInt8Storage";
+    case DType::QInt8:
+        return "QInt8Storage";
+    case DType::QInt32:
+        return "QInt32Storage";
+    default:
+        return {};
     }
 }
 
-class Pickle {
+class Pickle
+{
 public:
     // Storages in the order of their keys "0", "1", ...
     std::vector<Tensor> storages;
 
     std::string dictionary(const NamedTensors &tensors)
     {
-        out_ = "\x80\x02}(";                                    // PROTO 2, EMPTY_DICT, MARK
+        out_ = "\x80\x02}("; // PROTO 2, EMPTY_DICT, MARK
         for (const auto &[name, t] : tensors) {
             text(name);
             tensor(t);
         }
-        return out_ + "u.";                                     // SETITEMS, STOP
+        return out_ + "u."; // SETITEMS, STOP
     }
 
 private:
@@ -61,14 +80,14 @@ private:
             out_ += 'J';
             appendLittle<uint32_t>(out_, uint32_t(v));
         } else {
-            out_ += std::string_view("\x8a\x08", 2);            // LONG1 of 8 bytes
+            out_ += std::string_view("\x8a\x08", 2); // LONG1 of 8 bytes
             appendLittle<uint64_t>(out_, uint64_t(v));
         }
     }
     void real(double v)
     {
         const auto bits = std::bit_cast<uint64_t>(v);
-        out_ += 'G';                                            // BINFLOAT is big-endian
+        out_ += 'G'; // BINFLOAT is big-endian
         for (int shift = 56; shift >= 0; shift -= 8)
             out_ += char(bits >> shift & 0xff);
     }
@@ -87,7 +106,7 @@ private:
         auto [it, fresh] = keys_.try_emplace(t.get(), storages.size());
         if (fresh)
             storages.push_back(t);
-        out_ += '(';                                            // persistent id: ("storage", class, key, device, size)
+        out_ += '('; // persistent id: ("storage", class, key, device, size)
         text("storage");
         if (untyped)
             global("torch.storage", "UntypedStorage");
@@ -120,8 +139,8 @@ private:
             out_ += '(';
             if (q.perChannel()) {
                 global("torch", "per_channel_affine");
-                tensor(kept(makeTensor(DType::Float64, {int64_t(q.scales.size())}, q.scales.data())));
-                tensor(kept(makeTensor(DType::Int64, {int64_t(q.zeroPoints.size())}, q.zeroPoints.data())));
+                tensor(kept(makeTensor(DType::Float64, { int64_t(q.scales.size()) }, q.scales.data())));
+                tensor(kept(makeTensor(DType::Int64, { int64_t(q.zeroPoints.size()) }, q.zeroPoints.data())));
                 integer(q.axis);
             } else {
                 global("torch", "per_tensor_affine");
@@ -138,7 +157,7 @@ private:
 
     Tensor kept(Tensor t)
     {
-        kept_.push_back(t);                                     // so that no later tensor gets its address
+        kept_.push_back(t); // so that no later tensor gets its address
         return t;
     }
 
@@ -156,13 +175,13 @@ Status writeTorchWeights(const NamedTensors &tensors, const std::string &path)
         const std::string data = pickle.dictionary(tensors);
         AtomicFile file(path);
         ZipWriter zip(file);
-        zip.add("archive/data.pkl", {bytesOf(data)});
-        zip.add("archive/byteorder", {bytesOf("little")});
+        zip.add("archive/data.pkl", { bytesOf(data) });
+        zip.add("archive/byteorder", { bytesOf("little") });
         for (size_t i = 0; i < pickle.storages.size(); ++i) {
             std::string holder;
-            zip.add("archive/data/" + std::to_string(i), {rowMajorBytes(*pickle.storages[i], holder)});
+            zip.add("archive/data/" + std::to_string(i), { rowMajorBytes(*pickle.storages[i], holder) });
         }
-        zip.add("archive/version", {bytesOf("3\n")});
+        zip.add("archive/version", { bytesOf("3\n") });
         zip.finish();
         file.commit();
     });

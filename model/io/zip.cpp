@@ -4,21 +4,27 @@
 
 #include "model/io/files.h"
 
-namespace fb::io {
+namespace fb::io
+{
 
-namespace {
+namespace
+{
 
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 constexpr size_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56, kLocatorSize = 20;
 constexpr uint64_t kMax32 = 0xffffffff;
 
-bool fits(Bytes archive, uint64_t offset, uint64_t size) { return offset <= archive.size() && size <= archive.size() - offset; }
+bool fits(Bytes archive, uint64_t offset, uint64_t size)
+{
+    return offset <= archive.size() && size <= archive.size() - offset;
+}
 
 size_t findEnd(Bytes archive)
 {
     if (archive.size() >= kEndSize)
         for (size_t i = archive.size() - kEndSize, stop = i > 0xffff ? i - 0xffff : 0;; --i) {
-            if (readLittle<uint32_t>(archive, i) == kEnd && i + kEndSize + readLittle<uint16_t>(archive, i + 20) == archive.size())
+            if (readLittle<uint32_t>(archive, i) == kEnd
+                && i + kEndSize + readLittle<uint16_t>(archive, i + 20) == archive.size())
                 return i;
             if (i == stop)
                 break;
@@ -46,7 +52,9 @@ ZipReader::ZipReader(Bytes archive)
     if (start > limit || size > limit - start || count > size / kCentralSize)
         throw broken;
 
-    struct Extent { uint64_t begin, end; };
+    struct Extent {
+        uint64_t begin, end;
+    };
     std::vector<Extent> extents;
     uint64_t at = start;
     for (uint64_t i = 0; i < count; ++i) {
@@ -68,9 +76,9 @@ ZipReader::ZipReader(Bytes archive)
             const size_t length = readLittle<uint16_t>(extra, e + 2);
             if (length > extra.size() - e - 4)
                 throw broken;
-            if (readLittle<uint16_t>(extra, e) == 1) {          // zip64: only what did not fit, in this order
+            if (readLittle<uint16_t>(extra, e) == 1) { // zip64: only what did not fit, in this order
                 size_t f = e + 4;
-                for (uint64_t *value : {&m.size, &packed, &header})
+                for (uint64_t *value : { &m.size, &packed, &header })
                     if (*value == kMax32) {
                         if (f + 8 > e + 4 + length)
                             throw broken;
@@ -84,13 +92,14 @@ ZipReader::ZipReader(Bytes archive)
             throw FormatError("its member " + m.name + " is encrypted; make the archive without a password");
         if (!fits(archive, header, kLocalSize) || readLittle<uint32_t>(archive, header) != kLocal)
             throw broken;
-        const uint64_t localName = readLittle<uint16_t>(archive, header + 26), localExtra = readLittle<uint16_t>(archive, header + 28);
+        const uint64_t localName = readLittle<uint16_t>(archive, header + 26),
+                       localExtra = readLittle<uint16_t>(archive, header + 28);
         const uint64_t data = header + kLocalSize + localName + localExtra;
         if (!fits(archive, header + kLocalSize, localName + localExtra) || !fits(archive, data, packed) || data + packed > start
             || textOf(archive.subspan(header + kLocalSize, localName)) != m.name || (m.method == 0 && packed != m.size))
             throw broken;
         m.data = archive.subspan(data, packed);
-        extents.push_back({header, data + packed});
+        extents.push_back({ header, data + packed });
         members_.push_back(std::move(m));
         at += kCentralSize + nameSize + extraSize + commentSize;
     }
@@ -137,10 +146,10 @@ void ZipWriter::add(const std::string &name, const std::vector<Bytes> &pieces)
     // From the version needed on; local header and directory share it.
     std::string common;
     appendLittle<uint16_t>(common, big || far ? 45 : 20);
-    appendLittle<uint16_t>(common, 0x800);                      // names are UTF-8
-    appendLittle<uint16_t>(common, 0);                          // stored
+    appendLittle<uint16_t>(common, 0x800); // names are UTF-8
+    appendLittle<uint16_t>(common, 0); // stored
     appendLittle<uint16_t>(common, 0);
-    appendLittle<uint16_t>(common, 0x21);                       // 1 January 1980: equal contents give equal files
+    appendLittle<uint16_t>(common, 0x21); // 1 January 1980: equal contents give equal files
     appendLittle<uint32_t>(common, crc);
     appendLittle<uint32_t>(common, uint32_t(big ? kMax32 : size));
     appendLittle<uint32_t>(common, uint32_t(big ? kMax32 : size));
@@ -155,7 +164,7 @@ void ZipWriter::add(const std::string &name, const std::vector<Bytes> &pieces)
     }
     const uint64_t unpadded = header + kLocalSize + name.size() + extra.size() + 4;
     const auto padding = uint16_t((64 - unpadded % 64) % 64);
-    appendLittle<uint16_t>(extra, 0x4246);                      // "FB": padding, as torch.save writes it
+    appendLittle<uint16_t>(extra, 0x4246); // "FB": padding, as torch.save writes it
     appendLittle<uint16_t>(extra, padding);
     extra.append(padding, 'Z');
     appendLittle<uint32_t>(local, kLocal);
@@ -180,7 +189,7 @@ void ZipWriter::add(const std::string &name, const std::vector<Bytes> &pieces)
     appendLittle<uint16_t>(directory_, 45);
     directory_ += common;
     appendLittle<uint16_t>(directory_, uint16_t(wide.size()));
-    directory_.append(10, '\0');                                // comment, disk, attributes
+    directory_.append(10, '\0'); // comment, disk, attributes
     appendLittle<uint32_t>(directory_, uint32_t(far ? kMax32 : header));
     directory_ += name + wide;
     ++count_;
@@ -198,7 +207,7 @@ void ZipWriter::finish()
         appendLittle<uint16_t>(out, 45);
         appendLittle<uint32_t>(out, 0);
         appendLittle<uint32_t>(out, 0);
-        for (uint64_t v : {count_, count_, size, start})
+        for (uint64_t v : { count_, count_, size, start })
             appendLittle<uint64_t>(out, v);
         appendLittle<uint32_t>(out, kLocator64);
         appendLittle<uint32_t>(out, 0);

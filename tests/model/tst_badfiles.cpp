@@ -108,26 +108,34 @@ private slots:
         row("cycle of one", "{\"node\":\"x\"}", "{\"node\":\"conv\"}", "conv uses conv before it is defined");
         row("use before definition", "{\"node\":\"x\"}", "{\"node\":\"output\"}", "conv uses output before it is defined");
         row("duplicate name", "\"name\":\"conv\"", "\"name\":\"x\"", "two nodes are named x");
-        row("name with code in it", "\"name\":\"conv\"", "\"name\":\"a; import os\"", "the name of node 1 is not a Python identifier");
+        row("name with code in it", "\"name\":\"conv\"", "\"name\":\"a; import os\"",
+            "the name of node 1 is not a Python identifier");
         row("target with code in it", "\"target\":\"conv\"", "\"target\":\"f(); g\"", "conv has a target that is no name");
         row("missing module", "\"target\":\"conv\"", "\"target\":\"gone\"", "conv calls module gone, which does not exist");
         row("missing attribute", "\"call_module\"", "\"get_attr\"", "");
-        row("missing tensor", "\"conv.weight\":\"w\"", "\"conv.weight\":\"v\"", "conv.weight needs tensor v, which the archive does not hold");
+        row("missing tensor", "\"conv.weight\":\"w\"", "\"conv.weight\":\"v\"",
+            "conv.weight needs tensor v, which the archive does not hold");
         row("nodes are no list", "\"nodes\":[", "\"nodes\":3,\"old\":[", "\"nodes\" is not a list");
         row("node is no object", "\"nodes\":[", "\"nodes\":[7,", "node 0 has no \"name\"");
-        row("argument of two members", "{\"node\":\"x\"}", "{\"node\":\"x\",\"b\":1}", "an argument of conv is an object of 2 members");
-        row("argument of unknown kind", "{\"node\":\"x\"}", "{\"wat\":\"x\"}", "an argument of conv is of the unknown kind \"wat\"");
+        row("argument of two members", "{\"node\":\"x\"}", "{\"node\":\"x\",\"b\":1}",
+            "an argument of conv is an object of 2 members");
+        row("argument of unknown kind", "{\"node\":\"x\"}", "{\"wat\":\"x\"}",
+            "an argument of conv is of the unknown kind \"wat\"");
         row("slice of two", "{\"node\":\"x\"}", "{\"slice\":[1,2]}", "a slice of conv has not three parts");
         row("big integer of letters", "{\"node\":\"x\"}", "{\"int\":\"1e5\"}", "conv has an integer that is not made of digits");
         row("second output", "\"op\":\"call_module\"", "\"op\":\"output\"", "");
         row("no output", "{\"op\":\"output\"", "{\"op\":\"call_method\"", "");
         row("module kind", "\"kind\":\"nn\"", "\"kind\":\"x\"", "module conv is of the unknown kind \"x\"");
-        row("script without script", "\"kind\":\"nn\"", "\"kind\":\"script\"", "module conv is of the kind \"script\" but names no script");
-        row("script that is not there", "\"kind\":\"nn\"", "\"kind\":\"script\",\"script\":\"scripts/9.pt\"", "module conv needs scripts/9.pt");
+        row("script without script", "\"kind\":\"nn\"", "\"kind\":\"script\"",
+            "module conv is of the kind \"script\" but names no script");
+        row("script that is not there", "\"kind\":\"nn\"", "\"kind\":\"script\",\"script\":\"scripts/9.pt\"",
+            "module conv needs scripts/9.pt");
         row("module twice", "\"path\":\"conv\"", "\"path\":\"\"", "the root module stands twice");
         row("alias of nothing", "\"kind\":\"nn\"", "\"kind\":\"nn\",\"alias_of\":\"z\"", "module conv is another name of z");
-        row("huge shape", "\"args\":[],", "\"args\":[],\"dtype\":\"float32\",\"shape\":[9223372036854775807,2],", "the shape of x claims a size beyond");
-        row("negative shape", "\"args\":[],", "\"args\":[],\"dtype\":\"float32\",\"shape\":[-1],", "the shape of x has the negative size -1");
+        row("huge shape", "\"args\":[],", "\"args\":[],\"dtype\":\"float32\",\"shape\":[9223372036854775807,2],",
+            "the shape of x claims a size beyond");
+        row("negative shape", "\"args\":[],", "\"args\":[],\"dtype\":\"float32\",\"shape\":[-1],",
+            "the shape of x has the negative size -1");
         row("quantized nothing", "\"tensors\":", "\"quantized\":{\"z\":{}},\"tensors\":", "the quantization of z is given");
         row("quantized floats", "\"tensors\":",
             "\"quantized\":{\"w\":{\"dtype\":\"qint8\",\"scales\":[1],\"zero_points\":[0],\"axis\":-1}},\"tensors\":",
@@ -157,28 +165,38 @@ private slots:
         for (int i = 0; i < 400; ++i)
             tuples = "{\"tuple\":[" + tuples + "]}";
         QCOMPARE(open(archive(replaced(kGraph, "{\"node\":\"x\"}", tuples), safetensors(kTensors))), std::string());
-        std::string graphs = "1";                                // a graph in a module in a graph ...
+        std::string graphs = "1"; // a graph in a module in a graph ...
         for (int i = 0; i < 200; ++i)
             graphs = "{\"nodes\":[],\"modules\":[{\"path\":\"a\",\"class\":\"b\",\"kind\":\"graph\",\"graph\":" + graphs + "}]}";
-        QVERIFY(!open(archive(replaced(kGraph, "\"kind\":\"nn\"", "\"kind\":\"graph\",\"graph\":" + graphs), safetensors(kTensors))).empty());
+        QVERIFY(
+            !open(archive(replaced(kGraph, "\"kind\":\"nn\"", "\"kind\":\"graph\",\"graph\":" + graphs), safetensors(kTensors)))
+                 .empty());
     }
 
     void tensors_data()
     {
         QTest::addColumn<QByteArray>("header");
         QTest::addColumn<QByteArray>("says");
-        auto row = [](const char *name, const char *header, const char *says) { QTest::newRow(name) << QByteArray(header) << QByteArray(says); };
+        auto row = [](const char *name, const char *header, const char *says) {
+            QTest::newRow(name) << QByteArray(header) << QByteArray(says);
+        };
         row("past the end", R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})", "tensor w claims bytes 0 to 12 of 8");
-        row("10 GB", R"({"w":{"dtype":"F32","shape":[2500000000],"data_offsets":[0,10000000000]}})", "tensor w claims bytes 0 to 10000000000 of 8");
-        row("shape without bytes", R"({"w":{"dtype":"F32","shape":[2500000000],"data_offsets":[0,8]}})", "tensor w claims 8 bytes, but its shape needs");
+        row("10 GB", R"({"w":{"dtype":"F32","shape":[2500000000],"data_offsets":[0,10000000000]}})",
+            "tensor w claims bytes 0 to 10000000000 of 8");
+        row("shape without bytes", R"({"w":{"dtype":"F32","shape":[2500000000],"data_offsets":[0,8]}})",
+            "tensor w claims 8 bytes, but its shape needs");
         row("backwards", R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "tensor w claims bytes 8 to 0");
         row("negative", R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[-8,0]}})", "tensor w claims bytes -8 to 0");
-        row("overflow", R"({"w":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", "tensor w claims a size beyond any memory");
-        row("overflow hidden by zero", R"({"w":{"dtype":"F32","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})", "tensor w claims a size beyond any memory");
+        row("overflow", R"({"w":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})",
+            "tensor w claims a size beyond any memory");
+        row("overflow hidden by zero", R"({"w":{"dtype":"F32","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})",
+            "tensor w claims a size beyond any memory");
         row("negative size", R"({"w":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "tensor w has the negative size -2");
         row("dtype", R"({"w":{"dtype":"F99","shape":[2],"data_offsets":[0,8]}})", "tensor w has the dtype F99");
         row("no offsets", R"({"w":{"dtype":"F32","shape":[2]}})", "tensor w has no \"data_offsets\"");
-        row("twice", R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "tensor w stands twice");
+        row("twice",
+            R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+            "tensor w stands twice");
         row("list", "[]", "the safetensors header is not an object");
         row("text", "nonsense", "the safetensors header is not valid JSON");
     }
@@ -213,10 +231,12 @@ private slots:
             return open(bytes);
         };
         const std::string damaged = "the zip directory is damaged; copy or make the file again";
-        QCOMPARE(changed(directory + 8, 1, 2), std::string("its member graph.json is encrypted; make the archive without a password"));
-        QCOMPARE(changed(directory + 10, 8, 2), std::string("its member graph.json is compressed; members must be stored as they are"));
+        QCOMPARE(
+            changed(directory + 8, 1, 2), std::string("its member graph.json is encrypted; make the archive without a password"));
+        QCOMPARE(changed(directory + 10, 8, 2),
+            std::string("its member graph.json is compressed; members must be stored as they are"));
         QVERIFY(changed(directory + 16, 0, 4).starts_with("its member graph.json is damaged (checksum differs)"));
-        QCOMPARE(changed(end + 10, 60000, 2), damaged);          // more members than the directory has room for
+        QCOMPARE(changed(end + 10, 60000, 2), damaged); // more members than the directory has room for
         QCOMPARE(changed(end + 12, 0xfffffff0, 4), damaged);
         QCOMPARE(changed(end + 16, 0xfffffff0, 4), damaged);
         QCOMPARE(changed(directory + 20, 0xfffffff0, 4), damaged);
@@ -280,7 +300,8 @@ private slots:
             std::string bytes = i % 2 ? all : small;
             // Mostly near the ends and in the headers, where the structure is.
             for (uint32_t k = 0, n = 1 + random() % 3; k < n; ++k) {
-                const size_t at = random() % 2 ? bytes.size() - 1 - random() % std::min<size_t>(bytes.size(), 400) : random() % bytes.size();
+                const size_t at
+                    = random() % 2 ? bytes.size() - 1 - random() % std::min<size_t>(bytes.size(), 400) : random() % bytes.size();
                 bytes[at] = char(random() % 4 ? random() : 0xff);
             }
             const std::string said = open(bytes);
@@ -296,7 +317,8 @@ private slots:
         const io::ZipReader zip(io::bytesOf(all));
         const std::string graph(io::textOf(zip.stored(*zip.find("graph.json"), true)));
         const std::string tensors(io::textOf(zip.stored(*zip.find("tensors.safetensors"), true)));
-        const std::vector<std::string> words{ "null", "[]", "{}", "-1", "1e999", "\"x\"", "18446744073709551615", "[[[", "\"node\"", "true", "" };
+        const std::vector<std::string> words{ "null", "[]", "{}", "-1", "1e999", "\"x\"", "18446744073709551615", "[[[",
+            "\"node\"", "true", "" };
         std::mt19937 random(2);
         for (int i = 0; i < 3000; ++i) {
             std::string g = graph, t = tensors;
@@ -324,7 +346,8 @@ private slots:
         QVERIFY(read(npy.substr(0, npy.size() - 1)).starts_with("the array is cut short: 24 bytes are needed, 23 are there"));
         QVERIFY(read(replaced(npy, "(2, 3)", "(2,-3)")).find("shape that cannot be read") != std::string::npos);
         QVERIFY(read(replaced(npy, "(2, 3), }        ", "(99999999999, 3) }")).find("is cut short") != std::string::npos);
-        QVERIFY(read(replaced(npy, "(2, 3), }             ", "(9223372036854775807,9)")).find("beyond any memory") != std::string::npos);
+        QVERIFY(read(replaced(npy, "(2, 3), }             ", "(9223372036854775807,9)")).find("beyond any memory")
+            != std::string::npos);
         QVERIFY(read(replaced(npy, "<f4", "|O8")).find("not opened") != std::string::npos);
         std::mt19937 random(3);
         for (int i = 0; i < 1000; ++i) {

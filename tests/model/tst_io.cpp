@@ -63,10 +63,14 @@ NamedTensors samples()
     transposed->sizes = { 3, 2 };
     transposed->strides = { 1, 3 };
     return { { "f", makeFloat({ 2, 3 }, f) }, { "transposed", transposed }, { "b", makeTensor(DType::Bool, { 6 }, bytes) },
-        { "l", makeTensor(DType::Int64, { 3 }, longs) }, { "scalar", makeFloat({}, { 4 }) }, { "empty", makeTensor(DType::Float64, { 0, 2 }) } };
+        { "l", makeTensor(DType::Int64, { 3 }, longs) }, { "scalar", makeFloat({}, { 4 }) },
+        { "empty", makeTensor(DType::Float64, { 0, 2 }) } };
 }
 
-bool exists(const std::string &path) { return ::access(path.c_str(), F_OK) == 0; }
+bool exists(const std::string &path)
+{
+    return ::access(path.c_str(), F_OK) == 0;
+}
 
 } // namespace
 
@@ -192,7 +196,9 @@ private slots:
             }
         }
         QVERIFY(writeArrays({ { "", samples()[1].second } }, path("out.npy")));
-        QVERIFY2(judge.oracle("io_oracle.py", { "read", judge.path("out.npz"), judge.path("out.safetensors"), judge.path("out.npy") }), judge.error);
+        QVERIFY2(
+            judge.oracle("io_oracle.py", { "read", judge.path("out.npz"), judge.path("out.safetensors"), judge.path("out.npy") }),
+            judge.error);
         const QJsonObject files = judge.json().object();
         QCOMPARE(difference(samples(), files["out.npz"].toObject()), QString());
         QCOMPARE(difference(samples(), files["out.safetensors"].toObject()), QString());
@@ -208,7 +214,8 @@ private slots:
         tensors.emplace_back("tied", tensors[0].second);
         const int8_t raw[] = { -128, -1, 0, 1, 5, 127 };
         tensors.emplace_back("perTensor", makeTensor(DType::QUInt8, { 6 }, raw, QuantParams{ { 0.1 }, { 7 }, -1 }));
-        tensors.emplace_back("perChannel", makeTensor(DType::QInt8, { 2, 3 }, raw, QuantParams{ { 0.1, 1.0 / 3, 2 }, { 0, -3, 9 }, 1 }));
+        tensors.emplace_back(
+            "perChannel", makeTensor(DType::QInt8, { 2, 3 }, raw, QuantParams{ { 0.1, 1.0 / 3, 2 }, { 0, -3, 9 }, 1 }));
         QVERIFY(writeTorchWeights(tensors, path("weights.pt")));
         QStringList pythons{ fbtest::python() };
         if (!fbtest::secondPython().isEmpty())
@@ -257,7 +264,8 @@ private slots:
         QVERIFY(!writeFxt(fbtest::everything(), "/dev/full"));
         QVERIFY(exists("/dev/full"));
         const Status none = writeFileAtomically(path("none/x.txt"), "x");
-        QCOMPARE(none.message(), path("none/x.txt") + ": cannot be written: there is no folder " + path("none") + "; make it or choose another");
+        QCOMPARE(none.message(),
+            path("none/x.txt") + ": cannot be written: there is no folder " + path("none") + "; make it or choose another");
         QVERIFY(writeFileAtomically(judge.path(".").toStdString(), "x").message().find("it is a folder") != std::string::npos);
         if (::geteuid() != 0) {
             QVERIFY(QDir().mkpath(judge.path("locked")));

@@ -33,7 +33,10 @@ TensorStats statsOf(std::initializer_list<std::vector<float>> batches)
     return s;
 }
 
-uint64_t counted(const TensorStats &s) { return std::accumulate(s.bins.begin(), s.bins.end(), uint64_t(0)); }
+uint64_t counted(const TensorStats &s)
+{
+    return std::accumulate(s.bins.begin(), s.bins.end(), uint64_t(0));
+}
 
 Tensor randomTensor(std::vector<int64_t> sizes, unsigned seed)
 {
@@ -45,7 +48,10 @@ Tensor randomTensor(std::vector<int64_t> sizes, unsigned seed)
     return makeFloat(std::move(sizes), values);
 }
 
-double total(const std::vector<double> &bars) { return std::accumulate(bars.begin(), bars.end(), 0.0); }
+double total(const std::vector<double> &bars)
+{
+    return std::accumulate(bars.begin(), bars.end(), 0.0);
+}
 
 } // namespace
 
@@ -181,7 +187,8 @@ private slots:
 
     void mergesInAnyOrder()
     {
-        for (const std::vector<int64_t> &sizes : { std::vector<int64_t>{ 12, 5, 7, 9 }, { 12, 40 }, { 12, 3, 2 }, { 12 }, { 12, 4, 3000 } }) {
+        for (const std::vector<int64_t> &sizes :
+            { std::vector<int64_t>{ 12, 5, 7, 9 }, { 12, 40 }, { 12, 3, 2 }, { 12 }, { 12, 4, 3000 } }) {
             const Tensor t = randomTensor(sizes, unsigned(sizes.size()));
             TensorStats whole, forward, backward, single;
             whole.add(*t);
@@ -202,7 +209,8 @@ private slots:
             long double sum = 0;
             for (double v : toDoubles(*t))
                 sum += v;
-            QVERIFY(std::fabs(double(whole.sum) - double(sum)) <= 1e-12 * std::sqrt(double(whole.sumSquares) * double(whole.count)));
+            QVERIFY(
+                std::fabs(double(whole.sum) - double(sum)) <= 1e-12 * std::sqrt(double(whole.sumSquares) * double(whole.count)));
         }
         // Sizes that change drop the channels for good, whatever the order.
         TensorStats a, b, c;
@@ -224,7 +232,7 @@ private slots:
         s.add(*t);
         const auto m = minMax(t, 1);
         QVERIFY(s.channelMin == m->min && s.channelMax == m->max);
-        auto last = std::make_shared<TensorData>(*t);            // the same elements seen as 4 x 5 x 5 x 6
+        auto last = std::make_shared<TensorData>(*t); // the same elements seen as 4 x 5 x 5 x 6
         last->sizes = { 4, 5, 5, 6 };
         last->strides = { 150, 5, 1, 25 };
         TensorStats l;
@@ -300,7 +308,8 @@ private slots:
             const QJsonArray t = torch[QString::fromStdString(name)].toArray();
             const double size = std::max(std::fabs(double(s.min)), std::fabs(double(s.max)));
             QCOMPARE(s.count, uint64_t(t[0].toDouble()));
-            QVERIFY2(std::fabs(s.min - t[1].toDouble()) <= 1e-6 * size && std::fabs(s.max - t[2].toDouble()) <= 1e-6 * size, name.c_str());
+            QVERIFY2(std::fabs(s.min - t[1].toDouble()) <= 1e-6 * size && std::fabs(s.max - t[2].toDouble()) <= 1e-6 * size,
+                name.c_str());
             QVERIFY2(std::fabs(s.mean() - t[3].toDouble()) <= 1e-6 * size, name.c_str());
             QCOMPARE(counted(s), s.count);
         }
@@ -349,7 +358,8 @@ private slots:
         QDir().mkpath(judge.path("empty"));
         QVERIFY(ends(says(path("empty")), "empty: the folder holds no .npy, .npz or .safetensors file"));
         QVERIFY(writeNpy(makeTensor(DType::Float32, { 4, 3, 8, 8 }), path("shape.npy")));
-        QVERIFY2(ends(says(path("shape.npy")), "shape.npy: the array for input x is float32 4x3x8x8, and the model takes float32 Nx1x8x8"),
+        QVERIFY2(ends(says(path("shape.npy")),
+                     "shape.npy: the array for input x is float32 4x3x8x8, and the model takes float32 Nx1x8x8"),
             says(path("shape.npy")).c_str());
         QVERIFY(writeNpy(makeTensor(DType::UInt8, { 4, 1, 8, 8 }), path("bytes.npy")));
         QVERIFY(ends(says(path("bytes.npy")), "is uint8 4x1x8x8, and the model takes float32"));
@@ -365,7 +375,8 @@ private slots:
         // By name whatever the order; what is left over is kept.
         const Tensor labels = makeTensor(DType::Int64, { 4 }), x = makeTensor(DType::Float32, { 4, 1, 8, 8 });
         QDir().mkpath(judge.path("parts"));
-        QVERIFY(writeNpz({ { "y", labels }, { "x", x } }, path("parts/1.npz")) && writeNpz({ { "y", labels }, { "x", x } }, path("parts/2.npz")));
+        QVERIFY(writeNpz({ { "y", labels }, { "x", x } }, path("parts/1.npz"))
+            && writeNpz({ { "y", labels }, { "x", x } }, path("parts/2.npz")));
         auto parts = openData(path("parts"), gm);
         QVERIFY2(parts, fbtest::why(parts));
         QVERIFY(parts->samples == 8 && parts->extra["y"]->sizes[0] == 8);

@@ -48,11 +48,13 @@ private slots:
     }
     void foldsWithoutAffine()
     {
-        auto r = foldBatchNorm(makeFloat({ 1, 1, 1, 1 }, { 2 }), nullptr, makeFloat({ 1 }, { 3 }), makeFloat({ 1 }, { 4 }), 0, nullptr, nullptr, false, 1);
+        auto r = foldBatchNorm(makeFloat({ 1, 1, 1, 1 }, { 2 }), nullptr, makeFloat({ 1 }, { 3 }), makeFloat({ 1 }, { 4 }), 0,
+            nullptr, nullptr, false, 1);
         QVERIFY2(r, fbtest::why(r));
         QCOMPARE(toDoubles(*r->weight)[0], 1.0);
         QCOMPARE(toDoubles(*r->bias)[0], -1.5);
-        auto wrong = foldBatchNorm(makeFloat({ 2, 1, 1, 1 }, { 1, 2 }), nullptr, makeFloat({ 3 }, { 0, 0, 0 }), makeFloat({ 3 }, { 1, 1, 1 }), 0, nullptr, nullptr, false, 1);
+        auto wrong = foldBatchNorm(makeFloat({ 2, 1, 1, 1 }, { 1, 2 }), nullptr, makeFloat({ 3 }, { 0, 0, 0 }),
+            makeFloat({ 3 }, { 1, 1, 1 }), 0, nullptr, nullptr, false, 1);
         QVERIFY(!wrong && wrong.message().starts_with("folding BatchNorm: "));
     }
 
@@ -91,7 +93,8 @@ private slots:
         QVERIFY(middle && (*middle)->data == t->data + 8);
         QVERIFY(sameContents(*catRows({ *sliceRows(t, 0, 1), *middle }), t));
         QVERIFY(!sliceRows(t, 1, 4) && !sliceRows(t, 2, 1) && !sliceRows(makeFloat({}, { 1 }), 0, 1));
-        auto q = std::make_shared<TensorData>(*makeTensor(DType::QInt8, { 3, 2 }, nullptr, QuantParams{ { 1, 2, 3 }, { 0, 1, 2 }, 0 }));
+        auto q = std::make_shared<TensorData>(
+            *makeTensor(DType::QInt8, { 3, 2 }, nullptr, QuantParams{ { 1, 2, 3 }, { 0, 1, 2 }, 0 }));
         QCOMPARE((*sliceRows(q, 1, 2))->quant->scales, std::vector<double>{ 2 });
     }
 

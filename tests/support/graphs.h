@@ -10,7 +10,10 @@ namespace fbtest
 {
 
 // What a result says, for QVERIFY2, which asks for it in any case.
-template <class R> const char *why(const R &result) { return result ? "" : result.error().message.c_str(); }
+template <class R> const char *why(const R &result)
+{
+    return result ? "" : result.error().message.c_str();
+}
 
 inline fb::ModuleInfo moduleInfo(std::string path, std::string className, fb::ModuleKind kind)
 {
@@ -111,12 +114,13 @@ inline fb::GraphModule everything()
     const NodeId c = g.append(call);
     g.append(node(Opcode::GetAttr, "q", "q"));
     const double inf = std::numeric_limits<double>::infinity();
-    ArgList args{ Arg(), true, 1, 1.0, -0.0, 1e300, inf, -inf, std::nan(""), std::complex<double>(1, -inf), "text \"q\" \x01 \xc3\xa9", c,
-        ArgBigInt{ "123456789012345678901234567890" }, int64_t(-9223372036854775807 - 1), ArgDType{ "torch.float32" },
-        ArgDevice{ "cuda:0" }, ArgLayout{ "torch.strided" }, ArgMemoryFormat{ "torch.channels_last" }, ArgEllipsis{},
-        ArgSymbol{ "net.helper" }, ArgOpaque{ "net.Thing", "<Thing>" }, w, makeFloat({ 1 }, { 9 }), Arg::list({ x, Arg::tuple({}) }),
-        Arg::tuple({ c, Arg::list({ c }) }), Arg::size({ 1, 2 }), Arg::dict({ { "b", x }, { 1, c }, { "a", 2.5 } }),
-        Arg::slice(Arg(), c, -1), Arg::range(0, 3, 1), Arg::namedTuple("net.Pair", { { "first", x }, { "second", 2 } }) };
+    ArgList args{ Arg(), true, 1, 1.0, -0.0, 1e300, inf, -inf, std::nan(""), std::complex<double>(1, -inf),
+        "text \"q\" \x01 \xc3\xa9", c, ArgBigInt{ "123456789012345678901234567890" }, int64_t(-9223372036854775807 - 1),
+        ArgDType{ "torch.float32" }, ArgDevice{ "cuda:0" }, ArgLayout{ "torch.strided" },
+        ArgMemoryFormat{ "torch.channels_last" }, ArgEllipsis{}, ArgSymbol{ "net.helper" }, ArgOpaque{ "net.Thing", "<Thing>" },
+        w, makeFloat({ 1 }, { 9 }), Arg::list({ x, Arg::tuple({}) }), Arg::tuple({ c, Arg::list({ c }) }), Arg::size({ 1, 2 }),
+        Arg::dict({ { "b", x }, { 1, c }, { "a", 2.5 } }), Arg::slice(Arg(), c, -1), Arg::range(0, 3, 1),
+        Arg::namedTuple("net.Pair", { { "first", x }, { "second", 2 } }) };
     const NodeId all = g.append(node(Opcode::CallFunction, "helper", "net.helper", args, { { "z", x }, { "a", c } }));
     const NodeId m = g.append(node(Opcode::CallMethod, "relu", "relu", { all }));
     const NodeId l = g.append(node(Opcode::CallModule, "leaf", "leaf", { m }));
