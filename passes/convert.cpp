@@ -230,7 +230,7 @@ private:
             return Error{"Cannot quantize the weight of " + n.name + ": " + w.message()};
         const NodeId input = activations(fused_, n, rule).front();
         if (backend_.int32Bias && bias)
-            fitBias(id, *w, *bias, params(input).scales[0]);
+            fitBias(id, *w, *bias, params(activations(fused_, fused_.graph[id], rule).front()).scales[0]);
         Result<Tensor> codes = quantize(weight, *w, DType::QInt8);
         if (!codes)
             return Error{"Cannot quantize the weight of " + n.name + ": " + codes.message()};
