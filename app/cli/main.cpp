@@ -44,7 +44,9 @@ int main(int argc, char **argv)
     } catch (const CLI::ParseError &error) {
         const auto commands = app.get_subcommands();
         const CLI::App *command = commands.empty() ? &app : commands.front();
-        std::fprintf(stderr, "%s\n\n%s", error.what(), command->help().c_str());
+        const bool unknown = commands.empty() && argc > 1 && argv[1][0] != '-';
+        const std::string message = unknown ? std::string("there is no command ") + argv[1] : error.what();
+        std::fprintf(stderr, "%s\n\n%s", message.c_str(), command->help().c_str());
         return 2;
     }
 }

@@ -234,7 +234,7 @@ Status runQuantize(const QuantOptions &o, const Common &common)
         if (row.reason.empty())
             ++int8;
         else
-            kept += "  " + row.node + ": " + row.reason + "\n";
+            kept += "  " + row.reason + "\n";
     std::string out = std::to_string(int8) + " nodes in int8 for " + request->config.backend + "\n";
     if (!kept.empty())
         out += "float:\n" + kept;

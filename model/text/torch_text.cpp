@@ -324,13 +324,11 @@ public:
 
     std::string text()
     {
-        std::string body, returns;
+        std::string body;
         for (NodeId id : graph_.order()) {
             const Node &n = graph_[id];
             body += "\n    ";
-            if (n.op == Opcode::Output) {
-                if (!n.type.empty())
-                    returns = " -> " + typeRepr(n.type);
+            if (n.op == Opcode::Output) {       // torch leaves its type out
                 body += "return " + (n.args.empty() ? "None" : str(n.args[0]));
                 continue;
             }
@@ -350,7 +348,7 @@ public:
                     + "})";
             }
         }
-        return "graph()" + returns + ":" + body;
+        return "graph():" + body;
     }
 
 private:
