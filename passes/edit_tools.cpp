@@ -21,7 +21,7 @@ void dropModules(GraphModule &gm, const std::set<std::string> &paths)
     // The dropped path that `name` is or lies below, or null.
     std::set<std::string> going = paths;
     auto owner = [&](const std::string &name) -> const std::string * {
-        for (size_t dot = name.size(); dot != std::string::npos; dot = dot ? name.rfind('.', dot - 1) : dot)
+        for (size_t dot = name.size(); dot != std::string::npos; dot = dot ? name.rfind('.', dot - 1) : std::string::npos)
             if (auto it = going.find(name.substr(0, dot)); it != going.end())
                 return &*it;
         return nullptr;

@@ -67,7 +67,7 @@ void shareTables(const GraphModule &from, const std::string &path, GraphModule &
             reach.insert(m->aliasOf);
     }
     auto reached = [&](const std::string &name) {
-        for (size_t dot = name.size(); dot != std::string::npos; dot = dot ? name.rfind('.', dot - 1) : dot)
+        for (size_t dot = name.size(); dot != std::string::npos; dot = dot ? name.rfind('.', dot - 1) : std::string::npos)
             if (reach.contains(name.substr(0, dot)))
                 return true;
         return false;
