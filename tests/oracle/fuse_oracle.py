@@ -2,7 +2,7 @@
 #
 #   fuse_oracle.py NAME ...     writes into the current folder, for each: NAME.fxt (the trace), NAME.in.safetensors and
 #   NAME.out.safetensors (inputs and eager outputs, "0", "1" ...), and where fuse_fx is right NAME.weights.safetensors; prints
-#   {NAME: {"graph": str(fused.graph), "repr": {path: repr(module)}, "order": [state_dict names]}}
+#   {NAME: {"graph": str(fused.graph), "repr": {path: repr(module)}, "state": [state_dict names]}}
 import contextlib
 import copy
 import io
@@ -47,7 +47,7 @@ def main(names):
             fused = fuse(trace(copy.deepcopy(model), leaves), is_qat=False)
             state = fused.state_dict()
             save_file({k: v.detach().contiguous().clone() for k, v in state.items()}, name + ".weights.safetensors")
-            result[name] = {"graph": str(fused.graph), "order": list(state),
+            result[name] = {"graph": str(fused.graph), "state": list(state),
                             "repr": {n.target: repr(fused.get_submodule(n.target)) for n in fused.graph.nodes if n.op == "call_module"}}
     print(json.dumps(result))
 
