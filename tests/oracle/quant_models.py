@@ -1,4 +1,5 @@
 # Models to quantize: (model in eval mode, calibration data, leaves). GPL-3.0-or-later.
+import contextlib
 import os
 import sys
 
@@ -22,13 +23,11 @@ def spread(model):
 
 
 def torchvision_model(name):
-    for op in ("nms", "qnms"):          # PyPI's torchvision beside the CPU torch: its operators do not load
-        with torch.library._scoped_library("torchvision", "FRAGMENT") as lib:
-            try:
-                lib.define(op + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-            except RuntimeError:
-                pass
-            import torchvision
+    library = torch.library.Library("torchvision", "FRAGMENT")     # PyPI's torchvision beside the CPU torch: its operators do not load
+    for op in ("nms", "qnms"):
+        with contextlib.suppress(RuntimeError):
+            library.define(op + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    import torchvision
     torch.manual_seed(0)
     more = {"init_weights": False, "aux_logits": False} if name in ("googlenet", "inception_v3") else {}
     return spread(getattr(torchvision.models, name)(weights=None, **more))
