@@ -76,6 +76,7 @@ public:
     void keys(Qt::Key key, Qt::KeyboardModifiers modifiers = Qt::NoModifier)
     {
         window.activateWindow();
+        (void)QTest::qWaitForWindowActive(&window);
         QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &window, key, modifiers);
     }
 
