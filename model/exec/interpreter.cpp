@@ -656,12 +656,12 @@ Result<Tensor> randomTensor(std::string_view shape, uint64_t seed, int index)
         const std::string_view part = rest.substr(0, rest.find('x'));
         rest.remove_prefix(std::min(rest.size(), part.size() + 1));
         if (part.empty() || part.size() > 12 || part.find_first_not_of("0123456789") != part.npos
-            || (rest.empty() && text[text.find(':') - 1] == 'x'))
+            || part.data() + part.size() + 1 == text.data() + std::min(colon, text.size()))
             return wrong;
         sizes.push_back(std::stoll(std::string(part)));
         elements *= double(sizes.back());
     }
-    if (sizes.empty() && text.substr(0, colon) != "")
+    if (sizes.empty())
         return wrong;
     if (elements > 1e10)
         return Error{ "'" + text + "' has too many elements" };
