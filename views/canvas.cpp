@@ -15,18 +15,25 @@
 #include "views/minimap.h"
 #include "views/theme.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 constexpr double kLeastZoom = 0.002, kMostZoom = 4;
 constexpr int kAnimation = 170; // milliseconds
 
-std::string toKey(const QString &s) { return s.toStdString(); }
+std::string toKey(const QString &s)
+{
+    return s.toStdString();
+}
 
 } // namespace
 
-Canvas::Canvas(QWidget *parent) : QWidget(parent), scene_(std::make_shared<CanvasScene>())
+Canvas::Canvas(QWidget *parent)
+    : QWidget(parent)
+    , scene_(std::make_shared<CanvasScene>())
 {
     qRegisterMetaType<fb::NodeId>("fb::NodeId");
     setFocusPolicy(Qt::StrongFocus);
@@ -92,7 +99,7 @@ void Canvas::setGraph(std::shared_ptr<const GraphModule> graph, bool fresh)
     }
     Anchor anchor;
     if (fresh) {
-        unfolded_ = foldToFit(*graph_, 30);
+        unfolded_ = foldToFit(*graph_, std::clamp(height() / 46, 12, 40)); // that many layers fit, readably
         anchor.kind = Anchor::Fresh;
     } else {
         // Whatever is in the middle stays there.
@@ -100,7 +107,7 @@ void Canvas::setGraph(std::shared_ptr<const GraphModule> graph, bool fresh)
             ? anchorFor(currentItem(), toWidget(scene_->rect(currentItem()).center()))
             : anchorAt(QRectF(rect()).center());
         for (uint32_t id : QSet<uint32_t>(selected_))
-            if (!graph_->graph.contains(NodeId { id }))
+            if (!graph_->graph.contains(NodeId{ id }))
                 selected_.remove(id);
         if (current_ && !graph_->graph.contains(current_))
             current_ = {};
@@ -130,8 +137,8 @@ void Canvas::relayout(Anchor anchor)
         anchor = lastAnchor_; // the opening view was overtaken before it was seen
     lastAnchor_ = anchor;
     pool_.start([this, revision, anchor, graph = graph_, facts = facts_, unfolded = unfolded_, leftToRight = leftToRight_,
-                 parameters = showParameters_, normal = TextMeter::of(Theme::font(100)), bold = TextMeter::of(Theme::font(100, QFont::DemiBold)),
-                 cancel = cancel_]() mutable {
+                    parameters = showParameters_, normal = TextMeter::of(Theme::font(100)),
+                    bold = TextMeter::of(Theme::font(100, QFont::DemiBold)), cancel = cancel_]() mutable {
         if (!facts)
             facts = CanvasFacts::of(graph);
         auto scene = CanvasScene::build(facts, unfolded, leftToRight, parameters, normal, bold, cancel.get());
@@ -170,11 +177,11 @@ void Canvas::adopt(std::shared_ptr<const CanvasScene> scene, std::set<std::strin
     if (anchor.kind == Anchor::Fresh || (first && anchor.kind != Anchor::Item)) {
         openingView();
         back_.clear();
-    }
-    else if (anchor.kind == Anchor::Fit)
+    } else if (anchor.kind == Anchor::Fit)
         fit();
     else if (anchor.kind == Anchor::Item) {
-        const int item = anchor.node ? scene_->itemShowing(anchor.node) : scene_->itemOfModule.value(QString::fromStdString(anchor.module), -1);
+        const int item = anchor.node ? scene_->itemShowing(anchor.node)
+                                     : scene_->itemOfModule.value(QString::fromStdString(anchor.module), -1);
         if (item >= 0) {
             const QRectF r = scene_->rect(item);
             const QPointF inside(anchor.fraction.x() * r.width(), std::min(anchor.offset.y(), r.height() * 0.8));
@@ -299,7 +306,8 @@ void Canvas::setUnfolded(const QStringList &keys)
 void Canvas::toggleFold(const QString &key)
 {
     const int item = scene_->itemOfModule.value(key, -1);
-    const Anchor anchor = item >= 0 ? anchorFor(item, toWidget(scene_->rect(item).topLeft() + QPointF(20, 10))) : anchorAt(QRectF(rect()).center());
+    const Anchor anchor = item >= 0 ? anchorFor(item, toWidget(scene_->rect(item).topLeft() + QPointF(20, 10)))
+                                    : anchorAt(QRectF(rect()).center());
     if (!unfolded_.erase(toKey(key)))
         unfolded_.insert(toKey(key));
     relayout(anchor);
@@ -330,7 +338,8 @@ Canvas::Anchor Canvas::anchorFor(int item, QPointF widget) const
     a.node = scene_->view.items[size_t(item)].node;
     a.module = scene_->view.items[size_t(item)].module;
     a.offset = toScene(widget) - r.topLeft();
-    a.fraction = { std::clamp(a.offset.x() / std::max(r.width(), 1.0), 0.0, 1.0), std::clamp(a.offset.y() / std::max(r.height(), 1.0), 0.0, 1.0) };
+    a.fraction = { std::clamp(a.offset.x() / std::max(r.width(), 1.0), 0.0, 1.0),
+        std::clamp(a.offset.y() / std::max(r.height(), 1.0), 0.0, 1.0) };
     a.offset.setY(std::max(0.0, a.offset.y()));
     a.widget = widget;
     return a;
@@ -430,7 +439,7 @@ void Canvas::clampPan()
 
 void Canvas::remember()
 {
-    const Place here { toScene(QPointF(width(), height()) / 2), zoom_ };
+    const Place here{ toScene(QPointF(width(), height()) / 2), zoom_ };
     if (!back_.isEmpty() && back_.last().zoom == here.zoom && back_.last().centre == here.centre)
         return;
     back_ << here;
@@ -461,8 +470,9 @@ void Canvas::ensureVisible(const QRectF &r, bool centre)
         remember();
         if (zoom < 0.7)
             zoom = 0.9;
-        const QPointF middle = r.height() * zoom > room.height() || r.width() * zoom > room.width() ? r.topLeft() + QPointF(std::min(r.width() / 2, room.width() / 2 / zoom), std::min(r.height() / 2, room.height() / 2 / zoom))
-                                                                                                   : r.center();
+        const QPointF middle = r.height() * zoom > room.height() || r.width() * zoom > room.width() ? r.topLeft()
+                + QPointF(std::min(r.width() / 2, room.width() / 2 / zoom), std::min(r.height() / 2, room.height() / 2 / zoom))
+                                                                                                    : r.center();
         moveTo(QPointF(width(), height()) / 2 - middle * zoom, zoom);
         return;
     }
@@ -521,7 +531,7 @@ CanvasStyle Canvas::style() const
     st.selectedEdge = selectedEdge_;
     st.focus = hasFocus() ? currentItem() : -1;
     for (uint32_t id : selected_) {
-        const int item = scene_->itemShowing(NodeId { id });
+        const int item = scene_->itemShowing(NodeId{ id });
         if (item >= 0)
             st.selected.insert(item);
     }
@@ -590,18 +600,18 @@ void Canvas::paintLegend(QPainter &painter)
     const CanvasStyle st = style();
     if (legend_.isEmpty() && scene_->facts) {
         for (auto it = scene_->facts->texts.constBegin(); it != scene_->facts->texts.constEnd(); ++it) {
-            const NodeColour c = nodeColour(*scene_->facts, NodeId { it.key() }, st);
+            const NodeColour c = nodeColour(*scene_->facts, NodeId{ it.key() }, st);
             auto row = std::find_if(legend_.begin(), legend_.end(), [&](const LegendRow &r) { return r.word == c.word; });
-            row == legend_.end() ? void(legend_ << LegendRow { c.colour, c.word, 1 }) : void(++row->count);
+            row == legend_.end() ? void(legend_ << LegendRow{ c.colour, c.word, 1 }) : void(++row->count);
         }
         std::sort(legend_.begin(), legend_.end(),
-                  [](const LegendRow &a, const LegendRow &b) { return std::pair(-a.count, a.word) < std::pair(-b.count, b.word); });
+            [](const LegendRow &a, const LegendRow &b) { return std::pair(-a.count, a.word) < std::pair(-b.count, b.word); });
     }
     QList<LegendRow> rows = legend_;
     if (!st.producers.isEmpty())
-        rows << LegendRow { Theme::color(Theme::Role::Producer), tr("gives to the selection"), 0 };
+        rows << LegendRow{ Theme::color(Theme::Role::Producer), tr("gives to the selection"), 0 };
     if (!st.consumers.isEmpty())
-        rows << LegendRow { Theme::color(Theme::Role::Consumer), tr("uses the selection"), 0 };
+        rows << LegendRow{ Theme::color(Theme::Role::Consumer), tr("uses the selection"), 0 };
 
     const QFont font = Theme::font(11);
     const QFontMetricsF metrics(font);
@@ -630,7 +640,8 @@ void Canvas::paintLegend(QPainter &painter)
         painter.drawText(QPointF(36 - 2, y + metrics.ascent() + 1), r.word);
         if (r.count) {
             painter.setPen(Theme::color(Theme::Role::TextMuted));
-            painter.drawText(QPointF(34 + metrics.horizontalAdvance(r.word + QStringLiteral("  ")), y + metrics.ascent() + 1), QString::number(r.count));
+            painter.drawText(QPointF(34 + metrics.horizontalAdvance(r.word + QStringLiteral("  ")), y + metrics.ascent() + 1),
+                QString::number(r.count));
         }
         y += line;
     }

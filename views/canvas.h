@@ -26,11 +26,13 @@
 
 class QComboBox;
 
-namespace fb {
+namespace fb
+{
 
 class Minimap;
 
-class Canvas : public QWidget {
+class Canvas : public QWidget
+{
     Q_OBJECT
 public:
     explicit Canvas(QWidget *parent = nullptr);
@@ -87,7 +89,7 @@ public:
 
     // --- pictures ---
     void paintTo(QPainter &painter, const QRectF &target); // the whole graph, with text as at 100 %
-    QImage renderToImage(QSize size);                      // the same, fitted; the zoom is as on a screen of that size
+    QImage renderToImage(QSize size); // the same, fitted; the zoom is as on a screen of that size
 
     QSize sizeHint() const override { return { 900, 640 }; }
     QSize minimumSizeHint() const override { return { 200, 150 }; }
@@ -127,8 +129,8 @@ private:
         enum Kind { None, Item, Fit, Fresh } kind = None;
         NodeId node;
         std::string module;
-        QPointF fraction;  // inside the item, 0 to 1
-        QPointF offset;    // inside the item, in scene units from its top left
+        QPointF fraction; // inside the item, 0 to 1
+        QPointF offset; // inside the item, in scene units from its top left
         QPointF widget;
     };
     struct Place {

@@ -13,9 +13,11 @@
 #include "views/canvas_metrics.h"
 #include "views/minimap.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 double distanceToSegment(QPointF p, QPointF a, QPointF b)
 {
@@ -78,9 +80,10 @@ QList<NodeId> Canvas::selectedNodes() const
 {
     QList<NodeId> nodes;
     for (uint32_t id : selected_)
-        nodes << NodeId { id };
+        nodes << NodeId{ id };
     if (graph_)
-        std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return graph_->graph.position(a) < graph_->graph.position(b); });
+        std::sort(nodes.begin(), nodes.end(),
+            [&](NodeId a, NodeId b) { return graph_->graph.position(a) < graph_->graph.position(b); });
     return nodes;
 }
 
@@ -249,7 +252,7 @@ int Canvas::search(const QString &query)
                 ++end;
             const QString token = query_.mid(i, end - i);
             i = end;
-            Term t { {}, token, {} };
+            Term t{ {}, token, {} };
             for (const char *field : { "re", "op", "shape", "dtype", "module" })
                 if (token.startsWith(QLatin1String(field) + QLatin1Char(':')))
                     t = { QString::fromLatin1(field), token.mid(qsizetype(strlen(field)) + 1), {} };
@@ -264,9 +267,11 @@ int Canvas::search(const QString &query)
             const NodeText t = facts_->texts.value(id.value);
             const bool all = std::all_of(terms.begin(), terms.end(), [&](const Term &term) {
                 if (term.field.isEmpty())
-                    return contains(n.name, term.word) || contains(n.target, term.word) || t.title.contains(term.word, Qt::CaseInsensitive);
+                    return contains(n.name, term.word) || contains(n.target, term.word)
+                        || t.title.contains(term.word, Qt::CaseInsensitive);
                 if (term.field == QLatin1String("re"))
-                    return term.re.isValid() && (term.re.match(QString::fromStdString(n.name)).hasMatch() || term.re.match(t.subtitle).hasMatch());
+                    return term.re.isValid()
+                        && (term.re.match(QString::fromStdString(n.name)).hasMatch() || term.re.match(t.subtitle).hasMatch());
                 if (term.field == QLatin1String("shape"))
                     return !t.shape.isEmpty() && t.shape.contains(term.word, Qt::CaseInsensitive);
                 if (term.field == QLatin1String("dtype"))
@@ -275,7 +280,8 @@ int Canvas::search(const QString &query)
                     return contains(n.op == Opcode::CallModule ? n.target : n.modulePath(), term.word);
                 const OpInfo *info = opInfo(*graph_, n);
                 return contains(std::string(opcodeName(n.op)), term.word) || t.title.contains(term.word, Qt::CaseInsensitive)
-                    || (n.op != Opcode::CallModule && contains(n.target, term.word)) || (info && contains(std::string(info->kind), term.word));
+                    || (n.op != Opcode::CallModule && contains(n.target, term.word))
+                    || (info && contains(std::string(info->kind), term.word));
             });
             if (all && !terms.isEmpty()) {
                 hits_ << id;
@@ -390,7 +396,8 @@ void Canvas::mouseReleaseEvent(QMouseEvent *event)
             if (scene_->isContainer(i))
                 continue;
             const ViewItem &item = scene_->view.items[size_t(i)];
-            item.node ? void(selected_.insert(item.node.value)) : void(selectedModules_.insert(QString::fromStdString(item.module)));
+            item.node ? void(selected_.insert(item.node.value))
+                      : void(selectedModules_.insert(QString::fromStdString(item.module)));
             if (!any) {
                 current_ = item.node;
                 currentModule_ = item.module;
@@ -416,8 +423,8 @@ void Canvas::mouseReleaseEvent(QMouseEvent *event)
     const int edge = item < 0 || scene_->isContainer(item) ? edgeAt(event->position()) : -1;
     if (edge >= 0 && !add)
         selectEdge(edge);
-    else if (item >= 0 && scene_->isContainer(item)
-             && toScene(event->position()).y() - scene_->rect(item).top() > canvas::kHeader && !add)
+    else if (item >= 0 && scene_->isContainer(item) && toScene(event->position()).y() - scene_->rect(item).top() > canvas::kHeader
+        && !add)
         clearSelection(); // the ground inside a module
     else if (item >= 0)
         select(item, add);
@@ -462,7 +469,8 @@ void Canvas::contextMenuEvent(QContextMenuEvent *event)
         const int item = itemAt(event->pos());
         if (item >= 0) {
             const ViewItem &i = scene_->view.items[size_t(item)];
-            const bool chosen = i.node ? selected_.contains(i.node.value) : selectedModules_.contains(QString::fromStdString(i.module));
+            const bool chosen
+                = i.node ? selected_.contains(i.node.value) : selectedModules_.contains(QString::fromStdString(i.module));
             if (!chosen)
                 select(item, false);
         }
@@ -549,7 +557,10 @@ void Canvas::step(Qt::Key key)
     if (scene_->view.items.empty())
         return;
     if (leftToRight_)
-        key = key == Qt::Key_Left ? Qt::Key_Up : key == Qt::Key_Right ? Qt::Key_Down : key == Qt::Key_Up ? Qt::Key_Left : Qt::Key_Right;
+        key = key == Qt::Key_Left  ? Qt::Key_Up
+            : key == Qt::Key_Right ? Qt::Key_Down
+            : key == Qt::Key_Up    ? Qt::Key_Left
+                                   : Qt::Key_Right;
     int next = -1;
     if (selectedEdge_ >= 0) {
         const ViewEdge &e = scene_->view.edges[size_t(selectedEdge_)];
@@ -611,7 +622,8 @@ QString Canvas::describe(int item) const
 {
     const ViewItem &i = scene_->view.items[size_t(item)];
     if (!i.node) {
-        QString words = tr("%1  %2, %3").arg(QString::fromStdString(i.module), canvas::moduleTitle(i), canvas::nodesInside(i.count));
+        QString words
+            = tr("%1  %2, %3").arg(QString::fromStdString(i.module), canvas::moduleTitle(i), canvas::nodesInside(i.count));
         const auto alike = scene_->facts->identical.find(i.module);
         if (alike != scene_->facts->identical.end() && alike->second > 1)
             words += tr("\n%1 blocks are like this one").arg(alike->second);
@@ -619,8 +631,8 @@ QString Canvas::describe(int item) const
     }
     const Node &n = scene_->facts->graph->graph[i.node];
     const NodeText *t = scene_->text(item);
-    QStringList lines { QString::fromStdString(n.name) + QStringLiteral("  ") + t->title
-                        + (t->shape.isEmpty() ? QString() : QStringLiteral("  ") + t->shape) };
+    QStringList lines{ QString::fromStdString(n.name) + QStringLiteral("  ") + t->title
+        + (t->shape.isEmpty() ? QString() : QStringLiteral("  ") + t->shape) };
     if (!t->summary.isEmpty() && t->summary != t->shape)
         lines << t->summary;
     if (n.source && !n.source->file.empty())
@@ -645,7 +657,8 @@ QString Canvas::describeEdge(int edge) const
 {
     const ViewEdge &e = scene_->view.edges[size_t(edge)];
     const auto &graph = scene_->facts->graph->graph;
-    QString words = QString::fromStdString(graph[e.producer].name) + QStringLiteral(" → ") + QString::fromStdString(graph[e.consumer].name);
+    QString words
+        = QString::fromStdString(graph[e.producer].name) + QStringLiteral(" → ") + QString::fromStdString(graph[e.consumer].name);
     const QString shape = scene_->facts->texts.value(e.producer.value).shape;
     if (e.bundled > 1)
         words += tr("  and %1 more values").arg(e.bundled - 1);

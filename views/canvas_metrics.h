@@ -6,13 +6,14 @@
 
 #include "model/layout/layout.h"
 
-namespace fb::canvas {
+namespace fb::canvas
+{
 
 inline constexpr double kTitlePx = 13, kDetailPx = 11;
 inline constexpr double kBand = 5, kPadX = 9, kMark = 14, kRadius = 6;
-inline constexpr double kBadgeRoom = 46;                // right of the title
+inline constexpr double kBadgeRoom = 46; // right of the title
 inline constexpr double kTwoLines = 42, kThreeLines = 58;
-inline constexpr double kHeader = 30;                   // of an unfolded module
+inline constexpr double kHeader = 30; // of an unfolded module
 
 inline QString moduleTitle(const ViewItem &item)
 {
@@ -22,7 +23,8 @@ inline QString moduleTitle(const ViewItem &item)
 
 inline QString nodesInside(int count)
 {
-    return QCoreApplication::translate("fb::Canvas", "%n nodes", nullptr, count).replace(QStringLiteral("%n"), QString::number(count));
+    return QCoreApplication::translate("fb::Canvas", "%n nodes", nullptr, count)
+        .replace(QStringLiteral("%n"), QString::number(count));
 }
 
 } // namespace fb::canvas

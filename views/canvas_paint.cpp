@@ -13,25 +13,36 @@
 #include "views/canvas_scene.h"
 #include "views/theme.h"
 
-namespace fb {
+namespace fb
+{
 
 using namespace canvas;
 
-namespace {
+namespace
+{
 
 using Role = Theme::Role;
 
-QString tr(const char *text) { return QCoreApplication::translate("fb::Canvas", text); }
+QString tr(const char *text)
+{
+    return QCoreApplication::translate("fb::Canvas", text);
+}
 
 NodeColour runsColour(NodeBadge::Runs runs, bool dark)
 {
     switch (runs) {
-    case NodeBadge::Runs::Int8: return { Theme::color(Role::Int8, dark), tr("int8") };
-    case NodeBadge::Runs::FloatByChoice: return { Theme::color(Role::FloatByChoice, dark), tr("float by choice") };
-    case NodeBadge::Runs::FloatUnsupported: return { Theme::color(Role::FloatUnsupported, dark), tr("float, unsupported") };
-    case NodeBadge::Runs::Observed: return { Theme::color(Role::Observed, dark), tr("observed") };
-    case NodeBadge::Runs::Leaf: return { Theme::color(Role::LeafNode, dark), tr("leaf") };
-    case NodeBadge::Runs::Unknown: break;
+    case NodeBadge::Runs::Int8:
+        return { Theme::color(Role::Int8, dark), tr("int8") };
+    case NodeBadge::Runs::FloatByChoice:
+        return { Theme::color(Role::FloatByChoice, dark), tr("float by choice") };
+    case NodeBadge::Runs::FloatUnsupported:
+        return { Theme::color(Role::FloatUnsupported, dark), tr("float, unsupported") };
+    case NodeBadge::Runs::Observed:
+        return { Theme::color(Role::Observed, dark), tr("observed") };
+    case NodeBadge::Runs::Leaf:
+        return { Theme::color(Role::LeafNode, dark), tr("leaf") };
+    case NodeBadge::Runs::Unknown:
+        break;
     }
     return { Theme::color(Role::Undecided, dark), tr("undecided") };
 }
@@ -42,11 +53,19 @@ struct Line {
     double width;
 };
 
-class Painter {
+class Painter
+{
 public:
     Painter(QPainter &painter, const CanvasScene &scene, const CanvasStyle &style, const QRectF &visible, double zoom)
-        : p(painter), s(scene), st(style), area(visible), z(zoom), title(Theme::font(std::max(11.0, kTitlePx * zoom), QFont::DemiBold)),
-          detail(Theme::font(std::max(11.0, kDetailPx * zoom))), titleMetrics(title), detailMetrics(detail)
+        : p(painter)
+        , s(scene)
+        , st(style)
+        , area(visible)
+        , z(zoom)
+        , title(Theme::font(std::max(11.0, kTitlePx * zoom), QFont::DemiBold))
+        , detail(Theme::font(std::max(11.0, kDetailPx * zoom)))
+        , titleMetrics(title)
+        , detailMetrics(detail)
     {
         ground = role(Role::Ground);
         container = role(Role::Container);
@@ -88,7 +107,8 @@ private:
             auto it = st.from->constFind(s.key(i));
             if (it != st.from->constEnd()) {
                 auto mix = [&](double a, double b) { return a + (b - a) * st.progress; };
-                now = { mix(it->x(), now.x()), mix(it->y(), now.y()), mix(it->width(), now.width()), mix(it->height(), now.height()) };
+                now = { mix(it->x(), now.x()), mix(it->y(), now.y()), mix(it->width(), now.width()),
+                    mix(it->height(), now.height()) };
             }
         }
         return px(now);
@@ -129,7 +149,8 @@ private:
         // Lines that come in pass under the words.
         const QColor under = containerFill(s.depth[size_t(i)]);
         const QString path = QString::fromStdString(item.module) + QStringLiteral("  ·  ") + nodesInside(item.count);
-        const QString rest = at.width() - w > 50 ? detailMetrics.elidedText(path, Qt::ElideMiddle, at.width() - w - 10) : QString();
+        const QString rest
+            = at.width() - w > 50 ? detailMetrics.elidedText(path, Qt::ElideMiddle, at.width() - w - 10) : QString();
         const double total = w + (rest.isEmpty() ? 0 : 10 + detailMetrics.horizontalAdvance(rest));
         const double th = titleMetrics.height();
         p.setPen(Qt::NoPen);
@@ -188,7 +209,9 @@ private:
 
         // Far out: a block of colour.
         if (r.height() < 9) {
-            const QRectF block = r.width() < 1.5 || r.height() < 1.5 ? QRectF(r.topLeft(), QSizeF(std::max(1.5, r.width()), std::max(1.5, r.height()))) : r;
+            const QRectF block = r.width() < 1.5 || r.height() < 1.5
+                ? QRectF(r.topLeft(), QSizeF(std::max(1.5, r.width()), std::max(1.5, r.height())))
+                : r;
             if (module)
                 paintShares(i, block, false);
             else
@@ -202,7 +225,8 @@ private:
         }
 
         const double radius = std::min(s.text(i) && s.text(i)->terminal ? r.height() / 2 : kRadius * z, 24.0 * std::max(z, 1.0));
-        QColor fill = Theme::mix(role(Role::Surface), colour, module ? 0 : 0.05);
+        // Without words the colour speaks louder.
+        QColor fill = Theme::mix(role(Role::Surface), colour, module ? 0 : r.width() < 60 ? 0.35 : 0.05);
         if (selected)
             fill = Theme::mix(role(Role::Surface), role(Role::Accent), 0.16);
         else if (hit)
@@ -262,7 +286,7 @@ private:
                 p.fillRect(QRectF(r.left(), r.top() + done * r.height(), r.width(), share * r.height()), QColor::fromRgb(c));
             else
                 p.fillRect(QRectF(r.left() + done * r.width(), r.top(), share * r.width(), r.height()),
-                           Theme::mix(QColor::fromRgb(c), role(Role::Surface), 0.15));
+                    Theme::mix(QColor::fromRgb(c), role(Role::Surface), 0.15));
             done += share;
         }
     }
@@ -290,8 +314,8 @@ private:
         const double padX = std::min(kPadX * z, 12.0 * std::max(z, 1.0));
         QRectF in = r.adjusted(padX, 0, -padX, 0);
         const double th = titleMetrics.height(), dh = detailMetrics.height() + 1;
-        if (r.height() < th - 1 || in.width() < 18)
-            return;
+        if (r.height() < th - 1 || in.width() < 36)
+            return; // two letters and an ellipsis tell nothing
 
         QString name = t ? t->title : moduleTitle(item), second = t ? t->subtitle : QString::fromStdString(item.module),
                 third = t ? t->summary : nodesInside(item.count);
@@ -314,12 +338,22 @@ private:
         if (t && in.width() > 90) {
             QString word;
             switch (badge.runs) {
-            case NodeBadge::Runs::Int8: word = QStringLiteral("int8"); break;
+            case NodeBadge::Runs::Int8:
+                word = QStringLiteral("int8");
+                break;
             case NodeBadge::Runs::FloatByChoice:
-            case NodeBadge::Runs::FloatUnsupported: word = QStringLiteral("float"); break;
-            case NodeBadge::Runs::Observed: word = tr("obs"); break;
-            case NodeBadge::Runs::Leaf: word = tr("leaf"); break;
-            case NodeBadge::Runs::Unknown: word = badge.leaf ? tr("leaf") : QString(); break;
+            case NodeBadge::Runs::FloatUnsupported:
+                word = QStringLiteral("float");
+                break;
+            case NodeBadge::Runs::Observed:
+                word = tr("obs");
+                break;
+            case NodeBadge::Runs::Leaf:
+                word = tr("leaf");
+                break;
+            case NodeBadge::Runs::Unknown:
+                word = badge.leaf ? tr("leaf") : QString();
+                break;
             }
             const QPointF corner(right, y + 1);
             if (!word.isEmpty())
@@ -356,13 +390,13 @@ private:
         p.setFont(title);
         p.setPen(role(Role::Text));
         p.drawText(QRectF(left, y, right - left, th), Qt::AlignLeft | Qt::AlignVCenter,
-                   titleMetrics.elidedText(name, Qt::ElideRight, std::max(right - left, 0.0)));
+            titleMetrics.elidedText(name, Qt::ElideRight, std::max(right - left, 0.0)));
         y += th;
         p.setFont(detail);
         for (qsizetype k = 0; k < lines.size(); ++k, y += dh) {
             p.setPen(role(k == 0 && lines[0] == second ? Role::TextMuted : Role::Text));
             p.drawText(QRectF(in.left(), y, in.width(), dh), Qt::AlignLeft | Qt::AlignVCenter,
-                       detailMetrics.elidedText(lines[k], k == 0 ? Qt::ElideMiddle : Qt::ElideRight, in.width()));
+                detailMetrics.elidedText(lines[k], k == 0 ? Qt::ElideMiddle : Qt::ElideRight, in.width()));
         }
     }
 
@@ -370,7 +404,7 @@ private:
     {
         p.setPen(Qt::NoPen);
         p.setBrush(role(Role::Warning));
-        p.drawPolygon(QPolygonF { r.bottomLeft(), r.bottomRight(), QPointF(r.center().x(), r.top()) });
+        p.drawPolygon(QPolygonF{ r.bottomLeft(), r.bottomRight(), QPointF(r.center().x(), r.top()) });
         p.setPen(QPen(Theme::textOn(role(Role::Warning)), r.width() / 8));
         p.drawLine(QPointF(r.center().x(), r.top() + r.height() * 0.4), QPointF(r.center().x(), r.top() + r.height() * 0.68));
         p.drawPoint(QPointF(r.center().x(), r.top() + r.height() * 0.85));
@@ -379,7 +413,8 @@ private:
     void pencil(const QRectF &r)
     {
         p.setPen(QPen(role(Role::Accent), r.width() / 4, Qt::SolidLine, Qt::FlatCap));
-        p.drawLine(r.bottomLeft() + QPointF(r.width() * 0.25, -r.height() * 0.25), r.topRight() + QPointF(-r.width() * 0.1, r.height() * 0.1));
+        p.drawLine(r.bottomLeft() + QPointF(r.width() * 0.25, -r.height() * 0.25),
+            r.topRight() + QPointF(-r.width() * 0.1, r.height() * 0.1));
         p.setPen(QPen(role(Role::Accent), r.width() / 9));
         p.drawLine(r.bottomLeft() + QPointF(0.5, -0.5), r.bottomLeft() + QPointF(r.width() * 0.25, -r.height() * 0.25));
     }
@@ -427,10 +462,10 @@ private:
         }
         for (int e : lit) {
             const auto &edge = s.view.edges[size_t(e)];
-            const QColor c = e == st.selectedEdge        ? role(Role::Accent)
-                : st.selected.contains(edge.from)        ? role(Role::Consumer)
-                : st.selected.contains(edge.to)          ? role(Role::Producer)
-                                                         : role(Role::Text);
+            const QColor c = e == st.selectedEdge ? role(Role::Accent)
+                : st.selected.contains(edge.from) ? role(Role::Consumer)
+                : st.selected.contains(edge.to)   ? role(Role::Producer)
+                                                  : role(Role::Text);
             paintEdge(e, c, e == st.selectedEdge ? width + 1.4 : width + 0.8);
         }
     }
@@ -456,7 +491,7 @@ private:
             p.drawPolyline(line);
             p.setPen(Qt::NoPen);
             p.setBrush(colour);
-            p.drawPolygon(QPolygonF { tip, tip - u * head + side * head * 0.45, tip - u * head - side * head * 0.45 });
+            p.drawPolygon(QPolygonF{ tip, tip - u * head + side * head * 0.45, tip - u * head - side * head * 0.45 });
         }
     }
 
@@ -469,14 +504,22 @@ private:
             const auto &line = s.layout.edges[size_t(e)];
             if (line.size() < 2)
                 continue;
-            const QString word = edge.bundled > 1 ? tr("%1 values").arg(edge.bundled) : s.facts->texts.value(edge.producer.value).shape;
+            const QString word
+                = edge.bundled > 1 ? tr("%1 values").arg(edge.bundled) : s.facts->texts.value(edge.producer.value).shape;
             if (word.isEmpty())
                 continue;
             const QPointF start = QPointF(line.front().x, line.front().y) * z, end = QPointF(line.back().x, line.back().y) * z;
             const quint64 key = quint64(edge.from) << 32 | (edge.bundled > 1 ? quint64(edge.to) | 1u << 31 : edge.producer.value);
             if (!done.contains(key)) {
                 done.insert(key);
-                label(start + QPointF(6 * z, 4 * z + detailMetrics.height() / 2), word, groundUnder(edge.from));
+                // On the side that the line does not turn to.
+                size_t k = 1;
+                while (k + 1 < line.size() && line[k].y < line.front().y + 16)
+                    ++k;
+                const bool right = line[k].x <= line.front().x + 2;
+                const double w = detailMetrics.horizontalAdvance(word);
+                label(start + QPointF(right ? 6 * z : -6 * z - w, 4 * z + detailMetrics.height() / 2), word,
+                    groundUnder(edge.from));
             }
             if (std::hypot(end.x() - start.x(), end.y() - start.y()) > 420 * z)
                 label(end + QPointF(7 * z, -9 * z - detailMetrics.height() / 2), word, groundUnder(edge.to));
@@ -524,7 +567,8 @@ NodeColour nodeColour(const CanvasFacts &facts, NodeId id, const CanvasStyle &st
         const auto name = dtypeName(*it->dtype);
         return { Theme::dtype(*it->dtype, style.dark), QString::fromUtf8(name.data(), qsizetype(name.size())) };
     }
-    case ColourBy::Quantization: break;
+    case ColourBy::Quantization:
+        break;
     }
     return runsColour(style.badges ? style.badges->value(id.value).runs : NodeBadge::Runs::Unknown, style.dark);
 }

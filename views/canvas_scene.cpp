@@ -10,11 +10,16 @@
 
 #include "views/canvas_metrics.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
-QString text(const std::string &s) { return QString::fromStdString(s); }
+QString text(const std::string &s)
+{
+    return QString::fromStdString(s);
+}
 
 QString shapeText(const Node &n)
 {
@@ -92,7 +97,10 @@ QString CanvasScene::key(int item) const
     return i.node ? QLatin1Char('#') + QString::number(i.node.value) : QString::fromStdString(i.module);
 }
 
-int CanvasScene::itemShowing(NodeId id) const { return itemOfNode.value(id.value, -1); }
+int CanvasScene::itemShowing(NodeId id) const
+{
+    return itemOfNode.value(id.value, -1);
+}
 
 int CanvasScene::containerOf(int item) const
 {
@@ -120,16 +128,16 @@ Size CanvasScene::boxSize(const CanvasFacts &facts, const ViewItem &item, const 
         subtitle = normal.width(QString::fromStdString(item.module), kDetailPx);
         summary = normal.width(nodesInside(item.count), kDetailPx);
         if (!item.folded)
-            return { std::min(title + subtitle + 40, 300.0), 0 };
+            return { std::min(title + subtitle + summary + 60, 360.0), 0 };
     }
     const double content = std::max({ title, std::min(subtitle, 180.0), std::min(summary, 230.0) });
     const double w = std::clamp(content + kBand + 2 * kPadX, 128.0, 270.0);
     return { std::ceil(w / 8) * 8, third ? kThreeLines : kTwoLines };
 }
 
-Result<std::shared_ptr<const CanvasScene>> CanvasScene::build(std::shared_ptr<const CanvasFacts> facts, const std::set<std::string> &unfolded,
-                                                              bool leftToRight, bool showParameters, const TextMeter &normal,
-                                                              const TextMeter &bold, const std::atomic<bool> *cancel)
+Result<std::shared_ptr<const CanvasScene>> CanvasScene::build(std::shared_ptr<const CanvasFacts> facts,
+    const std::set<std::string> &unfolded, bool leftToRight, bool showParameters, const TextMeter &normal, const TextMeter &bold,
+    const std::atomic<bool> *cancel)
 {
     auto scene = std::make_shared<CanvasScene>();
     scene->facts = facts;
@@ -242,6 +250,9 @@ std::vector<int> CanvasScene::itemsIn(const QRectF &area) const
     return found;
 }
 
-std::vector<int> CanvasScene::edgesIn(const QRectF &area) const { return collect(grid_.edges, area); }
+std::vector<int> CanvasScene::edgesIn(const QRectF &area) const
+{
+    return collect(grid_.edges, area);
+}
 
 } // namespace fb

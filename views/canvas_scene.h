@@ -26,7 +26,8 @@
 class QFont;
 class QPainter;
 
-namespace fb {
+namespace fb
+{
 
 enum class ColourBy { Category, Quantization, DType };
 
@@ -34,10 +35,10 @@ enum class ColourBy { Category, Quantization, DType };
 struct NodeBadge {
     enum class Runs : uint8_t { Unknown, Int8, FloatByChoice, FloatUnsupported, Observed, Leaf };
     Runs runs = Runs::Unknown;
-    QString reason;       // why it stays float
-    QString warning;      // empty: none
+    QString reason; // why it stays float
+    QString warning; // empty: none
     bool edited = false;
-    bool shared = false;  // its weights are used elsewhere too
+    bool shared = false; // its weights are used elsewhere too
     bool leaf = false;
     bool operator==(const NodeBadge &) const = default;
 };
@@ -69,29 +70,29 @@ struct CanvasScene {
     std::shared_ptr<const CanvasFacts> facts;
     ViewGraph view;
     Layout layout;
-    std::vector<std::vector<int>> in, out;   // edges by item
-    std::vector<int> depth;                  // of the item's container
+    std::vector<std::vector<int>> in, out; // edges by item
+    std::vector<int> depth; // of the item's container
     std::vector<std::vector<NodeId>> inside; // nodes in a folded box
-    QHash<uint32_t, int> itemOfNode;         // shown nodes, and hidden ones by the folded box they are in
-    QHash<QString, int> itemOfModule;        // shown module boxes
+    QHash<uint32_t, int> itemOfNode; // shown nodes, and hidden ones by the folded box they are in
+    QHash<QString, int> itemOfModule; // shown module boxes
     QRectF bounds;
 
     QRectF rect(int item) const;
     bool isContainer(int item) const { return !view.items[size_t(item)].node && !view.items[size_t(item)].folded; }
     bool isModule(int item) const { return !view.items[size_t(item)].node; }
-    const NodeText *text(int item) const;    // null for module boxes
-    QString key(int item) const;             // stable across layouts
-    int itemShowing(NodeId id) const;        // the node itself or the folded box it is in; -1: not shown
-    int containerOf(int item) const;         // -1 at the root
+    const NodeText *text(int item) const; // null for module boxes
+    QString key(int item) const; // stable across layouts
+    int itemShowing(NodeId id) const; // the node itself or the folded box it is in; -1: not shown
+    int containerOf(int item) const; // -1 at the root
 
     // Items and edges that may touch `area`, ascending.
     std::vector<int> itemsIn(const QRectF &area) const;
     std::vector<int> edgesIn(const QRectF &area) const;
 
     static Size boxSize(const CanvasFacts &facts, const ViewItem &item, const TextMeter &normal, const TextMeter &bold);
-    static Result<std::shared_ptr<const CanvasScene>> build(std::shared_ptr<const CanvasFacts> facts, const std::set<std::string> &unfolded,
-                                                            bool leftToRight, bool showParameters, const TextMeter &normal,
-                                                            const TextMeter &bold, const std::atomic<bool> *cancel);
+    static Result<std::shared_ptr<const CanvasScene>> build(std::shared_ptr<const CanvasFacts> facts,
+        const std::set<std::string> &unfolded, bool leftToRight, bool showParameters, const TextMeter &normal,
+        const TextMeter &bold, const std::atomic<bool> *cancel);
 
 private:
     void index();
@@ -113,10 +114,10 @@ struct CanvasStyle {
     const QHash<uint32_t, NodeBadge> *badges = nullptr;
     QSet<int> selected, producers, consumers, hits;
     int currentHit = -1;
-    QHash<int, int> hiddenHits;      // hits inside a folded box
+    QHash<int, int> hiddenHits; // hits inside a folded box
     int hover = -1;
     int selectedEdge = -1, hoverEdge = -1;
-    int focus = -1;                  // the item the keyboard is at
+    int focus = -1; // the item the keyboard is at
     const QHash<QString, QRectF> *from = nullptr; // rects before, for the animation
     double progress = 1;
 };

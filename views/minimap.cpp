@@ -9,9 +9,12 @@
 #include "views/canvas.h"
 #include "views/theme.h"
 
-namespace fb {
+namespace fb
+{
 
-Minimap::Minimap(Canvas *canvas) : QWidget(canvas), canvas_(canvas)
+Minimap::Minimap(Canvas *canvas)
+    : QWidget(canvas)
+    , canvas_(canvas)
 {
     setFixedSize(172, 132);
     setCursor(Qt::PointingHandCursor);
@@ -54,7 +57,8 @@ void Minimap::paintEvent(QPaintEvent *)
     }
     QPainter painter(this);
     painter.drawPixmap(0, 0, picture_);
-    const QRectF seen(canvas_->toScene({ 0, 0 }) * k + origin(), canvas_->toScene({ double(canvas_->width()), double(canvas_->height()) }) * k + origin());
+    const QRectF seen(canvas_->toScene({ 0, 0 }) * k + origin(),
+        canvas_->toScene({ double(canvas_->width()), double(canvas_->height()) }) * k + origin());
     const QRectF frame = seen.intersected(QRectF(rect()).adjusted(2, 2, -2, -2));
     QColor shade = Theme::color(Theme::Role::Accent);
     painter.setPen(QPen(shade, 1.5));

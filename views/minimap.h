@@ -4,11 +4,13 @@
 #include <QPixmap>
 #include <QWidget>
 
-namespace fb {
+namespace fb
+{
 
 class Canvas;
 
-class Minimap : public QWidget {
+class Minimap : public QWidget
+{
     Q_OBJECT
 public:
     explicit Minimap(Canvas *canvas);

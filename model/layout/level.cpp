@@ -270,6 +270,10 @@ void Work::assignPorts()
         std::stable_sort(arriving[v].begin(), arriving[v].end());
         for (size_t i = 0; i < arriving[v].size(); ++i)
             lowerPort[size_t(arriving[v][i].second)] = spread(int(v), arriving[v].size(), i);
+        // A single line that all but runs straight does so.
+        if (arriving[v].size() == 1
+            && std::abs(arriving[v][0].first - g.vertices[v].x) < std::min(12.0, level.nodes[v].w / 2 - 12))
+            lowerPort[size_t(arriving[v][0].second)] = arriving[v][0].first;
     }
 }
 
@@ -288,6 +292,9 @@ void addPoint(std::vector<Point> &line, Point p)
 void addCurve(std::vector<Point> &line, Point a, Point b)
 {
     addPoint(line, a);
+    const Point end = b;
+    if (b.y - a.y > 24)
+        b.y -= 8; // room for an arrowhead that points straight down
     if (std::abs(a.x - b.x) > 0.5)
         for (double t : { 0.12, 0.25, 0.38, 0.5, 0.62, 0.75, 0.88 }) {
             const double s = 1 - t;
@@ -296,6 +303,7 @@ void addCurve(std::vector<Point> &line, Point a, Point b)
             addPoint(line, { a.x + (b.x - a.x) * ease, a.y + (b.y - a.y) * along });
         }
     addPoint(line, b);
+    addPoint(line, end);
 }
 
 std::shared_ptr<LevelResult> Work::place()

@@ -11,7 +11,8 @@
 
 using namespace fb;
 
-namespace {
+namespace
+{
 
 struct Builder {
     GraphModule gm;
@@ -62,7 +63,7 @@ GraphModule residual(int blocks)
 GraphModule dense(int layers)
 {
     Builder b;
-    std::vector<NodeId> all { b.add("x", {}) };
+    std::vector<NodeId> all{ b.add("x", {}) };
     for (int i = 0; i < layers; ++i) {
         const NodeId cat = b.add("torch.cat", all, { "dense", "dense.l" + std::to_string(i) });
         all.push_back(b.add("torch.relu", { cat }, { "dense", "dense.l" + std::to_string(i) }));
@@ -75,7 +76,7 @@ GraphModule random(int nodes, unsigned seed)
 {
     std::mt19937 rng(seed);
     Builder b;
-    std::vector<NodeId> all { b.add("x", {}), b.add("y", {}) };
+    std::vector<NodeId> all{ b.add("x", {}), b.add("y", {}) };
     std::vector<std::string> at;
     int fresh = 0;
     for (int i = 0; i < nodes; ++i) {
@@ -141,7 +142,8 @@ QString faults(const ViewGraph &view, const Layout &layout)
                 return true;
         return false;
     };
-    auto overlap = [](const Rect &a, const Rect &b) { return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h; };
+    auto overlap
+        = [](const Rect &a, const Rect &b) { return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h; };
     const auto &r = layout.items;
     for (size_t i = 0; i < r.size(); ++i) {
         if (int p = parent[i]; p >= 0) {
@@ -165,7 +167,8 @@ QString faults(const ViewGraph &view, const Layout &layout)
             return QString("edge %1 does not end at its consumer's top").arg(e);
         for (size_t k = 1; k < line.size(); ++k)
             for (size_t i = 0; i < r.size(); ++i) {
-                const bool own = int(i) == edge.from || int(i) == edge.to || isAncestor(int(i), edge.from) || isAncestor(int(i), edge.to);
+                const bool own
+                    = int(i) == edge.from || int(i) == edge.to || isAncestor(int(i), edge.from) || isAncestor(int(i), edge.to);
                 if (!own && crosses(line[k - 1], line[k], r[i]))
                     return QString("edge %1 (%2 to %3) crosses box %4").arg(e).arg(edge.from).arg(edge.to).arg(i);
             }
@@ -175,7 +178,8 @@ QString faults(const ViewGraph &view, const Layout &layout)
 
 } // namespace
 
-class TestLayout : public QObject {
+class TestLayout : public QObject
+{
     Q_OBJECT
 private slots:
     void promises_data()
@@ -262,7 +266,7 @@ private slots:
         last = b.add("torch.relu", { last }, { "shared" }, 0);
         last = b.add("torch.relu", { last });
         b.add("torch.relu", { last }, { "shared" }, 1);
-        QCOMPARE(allModuleKeys(b.gm), (std::set<std::string> { "shared", "shared@1" }));
+        QCOMPARE(allModuleKeys(b.gm), (std::set<std::string>{ "shared", "shared@1" }));
         QCOMPARE(identicalBlocks(b.gm).at("shared@1"), 2);
     }
 
@@ -306,6 +310,5 @@ private slots:
     }
 };
 
-Q_DECLARE_METATYPE(fb::GraphModule)
 QTEST_GUILESS_MAIN(TestLayout)
 #include "tst_layout.moc"

@@ -9,24 +9,27 @@
 
 using namespace fb;
 
-namespace {
+namespace
+{
 
 // Two residual blocks of one stage, then a head.
 std::shared_ptr<const GraphModule> net()
 {
     GraphModule gm;
     NodeId last;
-    auto add = [&](Opcode op, const std::string &name, const std::string &target, std::vector<NodeId> inputs, std::vector<std::string> modules) {
+    auto add = [&](Opcode op, const std::string &name, const std::string &target, std::vector<NodeId> inputs,
+                   std::vector<std::string> modules) {
         Node n;
         n.op = op;
         n.name = name;
         n.target = target;
-        n.meta = TensorMeta { { 1, 64, 56, 56 }, DType::Float32 };
+        n.meta = TensorMeta{ { 1, 64, 56, 56 }, DType::Float32 };
         for (NodeId id : inputs)
             n.args.push_back(Arg(id));
         ModuleStack stack;
         for (const auto &path : modules)
-            stack.push_back({ path, path.find('.') == std::string::npos ? "torch.nn.modules.container.Sequential" : "net.BasicBlock", 0 });
+            stack.push_back(
+                { path, path.find('.') == std::string::npos ? "torch.nn.modules.container.Sequential" : "net.BasicBlock", 0 });
         if (!stack.empty())
             n.stack = std::make_shared<const ModuleStack>(stack);
         return last = gm.graph.append(std::move(n));
@@ -39,14 +42,19 @@ std::shared_ptr<const GraphModule> net()
         add(Opcode::CallFunction, "sigmoid" + tag, "torch.sigmoid", { last }, { "layer1", block });
         add(Opcode::CallFunction, "add" + tag, "operator.add", { last, skip }, { "layer1", block });
     }
-    add(Opcode::CallFunction, "flat", "torch.flatten", { last, }, {});
+    add(Opcode::CallFunction, "flat", "torch.flatten",
+        {
+            last,
+        },
+        {});
     add(Opcode::Output, "output", "output", { last }, {});
     return std::make_shared<const GraphModule>(std::move(gm));
 }
 
 } // namespace
 
-class TestCanvas : public QObject {
+class TestCanvas : public QObject
+{
     Q_OBJECT
 
     std::unique_ptr<Canvas> canvas;
@@ -89,16 +97,16 @@ private slots:
     {
         QSignalSpy spy(canvas.get(), &Canvas::selectionChanged);
         QTest::mouseClick(canvas.get(), Qt::LeftButton, {}, at("flat"));
-        QCOMPARE(selected(), QList<NodeId> { id("flat") });
+        QCOMPARE(selected(), QList<NodeId>{ id("flat") });
         QTest::mouseClick(canvas.get(), Qt::LeftButton, Qt::ShiftModifier, at("x"));
-        QCOMPARE(selected(), (QList<NodeId> { id("x"), id("flat") }));
+        QCOMPARE(selected(), (QList<NodeId>{ id("x"), id("flat") }));
         QTest::mouseClick(canvas.get(), Qt::LeftButton, Qt::ShiftModifier, at("x"));
-        QCOMPARE(selected(), QList<NodeId> { id("flat") });
+        QCOMPARE(selected(), QList<NodeId>{ id("flat") });
         QTest::mouseClick(canvas.get(), Qt::LeftButton, {}, { 3, 3 });
         QVERIFY(selected().isEmpty());
         QCOMPARE(spy.count(), 4);
         QTest::mouseClick(canvas.get(), Qt::LeftButton, {}, canvas->moduleRect("layer1.0").center().toPoint());
-        QCOMPARE(canvas->selectedModules(), QStringList { "layer1.0" });
+        QCOMPARE(canvas->selectedModules(), QStringList{ "layer1.0" });
     }
 
     void doubleClickUnfoldsUnderThePointer()
@@ -151,10 +159,11 @@ private slots:
         canvas->fit();
         const QRectF box = canvas->itemRect(id("flat")).united(canvas->itemRect(id("output"))).adjusted(-8, -8, 8, 8);
         QTest::mousePress(canvas.get(), Qt::LeftButton, Qt::ShiftModifier, box.topLeft().toPoint());
-        QMouseEvent move(QEvent::MouseMove, box.center(), canvas->mapToGlobal(box.center()), Qt::NoButton, Qt::LeftButton, Qt::ShiftModifier);
+        QMouseEvent move(
+            QEvent::MouseMove, box.center(), canvas->mapToGlobal(box.center()), Qt::NoButton, Qt::LeftButton, Qt::ShiftModifier);
         QCoreApplication::sendEvent(canvas.get(), &move);
         QTest::mouseRelease(canvas.get(), Qt::LeftButton, Qt::ShiftModifier, box.bottomRight().toPoint());
-        QCOMPARE(selected(), (QList<NodeId> { id("flat"), id("output") }));
+        QCOMPARE(selected(), (QList<NodeId>{ id("flat"), id("output") }));
         QTest::keyClick(canvas.get(), Qt::Key_Escape);
         QVERIFY(selected().isEmpty());
         QTest::keyClick(canvas.get(), Qt::Key_A, Qt::ControlModifier);
@@ -166,18 +175,18 @@ private slots:
     {
         canvas->setFocus();
         QTest::keyClick(canvas.get(), Qt::Key_Down);
-        QCOMPARE(selected(), QList<NodeId> { id("x") });
+        QCOMPARE(selected(), QList<NodeId>{ id("x") });
         QTest::keyClick(canvas.get(), Qt::Key_Down);
-        QCOMPARE(canvas->selectedModules(), QStringList { "layer1.0" });
+        QCOMPARE(canvas->selectedModules(), QStringList{ "layer1.0" });
         QTest::keyClick(canvas.get(), Qt::Key_Return);
         QVERIFY(canvas->waitForLayout());
         QVERIFY(canvas->isUnfolded("layer1.0"));
         QTest::keyClick(canvas.get(), Qt::Key_Down);
-        QCOMPARE(selected(), QList<NodeId> { id("relu_a") });
+        QCOMPARE(selected(), QList<NodeId>{ id("relu_a") });
         QTest::keyClick(canvas.get(), Qt::Key_Down);
-        QCOMPARE(selected(), QList<NodeId> { id("sigmoid_a") });
+        QCOMPARE(selected(), QList<NodeId>{ id("sigmoid_a") });
         QTest::keyClick(canvas.get(), Qt::Key_Up);
-        QCOMPARE(selected(), QList<NodeId> { id("relu_a") });
+        QCOMPARE(selected(), QList<NodeId>{ id("relu_a") });
     }
 
     void searchRevealsAndCentres()
@@ -191,14 +200,14 @@ private slots:
         QCOMPARE(canvas->search("sigmoid"), 2);
         QVERIFY(canvas->nextHit());
         QVERIFY(canvas->waitForLayout());
-        QCOMPARE(selected(), QList<NodeId> { id("sigmoid_a") });
+        QCOMPARE(selected(), QList<NodeId>{ id("sigmoid_a") });
         QVERIFY(canvas->rect().contains(at("sigmoid_a")));
         QVERIFY(canvas->nextHit());
         QVERIFY(canvas->waitForLayout());
         QVERIFY(canvas->isUnfolded("layer1.1"));
         QVERIFY(canvas->rect().contains(at("sigmoid_b")));
         QVERIFY(canvas->previousHit());
-        QCOMPARE(selected(), QList<NodeId> { id("sigmoid_a") });
+        QCOMPARE(selected(), QList<NodeId>{ id("sigmoid_a") });
     }
 
     void contextMenuNamesTheSelection()
@@ -207,7 +216,7 @@ private slots:
         QContextMenuEvent menu(QContextMenuEvent::Mouse, at("flat"), canvas->mapToGlobal(at("flat")));
         QCoreApplication::sendEvent(canvas.get(), &menu);
         QCOMPARE(spy.count(), 1);
-        QCOMPARE(spy[0][0].value<QList<NodeId>>(), QList<NodeId> { id("flat") });
+        QCOMPARE(spy[0][0].value<QList<NodeId>>(), QList<NodeId>{ id("flat") });
         QTest::keyClick(canvas.get(), Qt::Key_Menu);
         QCOMPARE(spy.count(), 2);
     }
@@ -216,10 +225,11 @@ private slots:
     {
         const QRectF from = canvas->itemRect(id("flat")), to = canvas->itemRect(id("output"));
         QSignalSpy spy(canvas.get(), &Canvas::edgeSelected);
-        QTest::mouseClick(canvas.get(), Qt::LeftButton, {}, ((QPointF(from.center().x(), from.bottom()) + QPointF(to.center().x(), to.top())) / 2).toPoint());
+        QTest::mouseClick(canvas.get(), Qt::LeftButton, {},
+            ((QPointF(from.center().x(), from.bottom()) + QPointF(to.center().x(), to.top())) / 2).toPoint());
         QCOMPARE(spy.count(), 1);
         QTest::keyClick(canvas.get(), Qt::Key_Down);
-        QCOMPARE(selected(), QList<NodeId> { id("output") });
+        QCOMPARE(selected(), QList<NodeId>{ id("output") });
     }
 
     // An edit keeps folding, selection and scroll.
@@ -236,7 +246,7 @@ private slots:
         gm = std::make_shared<const GraphModule>(edited);
         canvas->setGraph(gm);
         QVERIFY(canvas->waitForLayout());
-        QCOMPARE(selected(), QList<NodeId> { id("flat") });
+        QCOMPARE(selected(), QList<NodeId>{ id("flat") });
         QVERIFY(canvas->isUnfolded("layer1") && !canvas->isUnfolded("layer1.0"));
         QVERIFY((at("flat") - before).manhattanLength() <= 2);
         QVERIFY(!canvas->itemRect(fresh).isNull());
@@ -281,16 +291,21 @@ private slots:
         for (bool dark : { false, true }) {
             for (Role ground : { Role::Ground, Role::Surface, Role::Raised }) {
                 const QColor g = Theme::color(ground, dark);
-                for (Role text : { Role::Text, Role::TextMuted, Role::Link, Role::Error, Role::Warning, Role::Success, Role::CodeKeyword, Role::CodeString,
-                                   Role::CodeNumber, Role::CodeComment, Role::CodeFunction })
-                    QVERIFY2(Theme::contrast(Theme::color(text, dark), g) >= 4.5, qPrintable(QString("text role %1 dark %2").arg(int(text)).arg(dark)));
-                for (Role mark : { Role::BorderStrong, Role::Accent, Role::Producer, Role::Consumer, Role::SearchHit, Role::Edge, Role::Int8, Role::FloatByChoice,
-                                   Role::FloatUnsupported, Role::Observed, Role::LeafNode, Role::Undecided, Role::PlotCurve, Role::PlotRange })
-                    QVERIFY2(Theme::contrast(Theme::color(mark, dark), g) >= 3, qPrintable(QString("mark role %1 dark %2").arg(int(mark)).arg(dark)));
+                for (Role text : { Role::Text, Role::TextMuted, Role::Link, Role::Error, Role::Warning, Role::Success,
+                         Role::CodeKeyword, Role::CodeString, Role::CodeNumber, Role::CodeComment, Role::CodeFunction })
+                    QVERIFY2(Theme::contrast(Theme::color(text, dark), g) >= 4.5,
+                        qPrintable(QString("text role %1 dark %2").arg(int(text)).arg(dark)));
+                for (Role mark : { Role::BorderStrong, Role::Accent, Role::Producer, Role::Consumer, Role::SearchHit, Role::Edge,
+                         Role::Int8, Role::FloatByChoice, Role::FloatUnsupported, Role::Observed, Role::LeafNode, Role::Undecided,
+                         Role::PlotCurve, Role::PlotRange })
+                    QVERIFY2(Theme::contrast(Theme::color(mark, dark), g) >= 3,
+                        qPrintable(QString("mark role %1 dark %2").arg(int(mark)).arg(dark)));
                 for (int c = 0; c <= int(Category::Other); ++c)
-                    QVERIFY2(Theme::contrast(Theme::category(Category(c), dark), g) >= 3, qPrintable(QString("category %1").arg(c)));
+                    QVERIFY2(
+                        Theme::contrast(Theme::category(Category(c), dark), g) >= 3, qPrintable(QString("category %1").arg(c)));
             }
-            for (Role chip : { Role::Int8, Role::FloatByChoice, Role::FloatUnsupported, Role::Observed, Role::LeafNode, Role::SearchHit })
+            for (Role chip :
+                { Role::Int8, Role::FloatByChoice, Role::FloatUnsupported, Role::Observed, Role::LeafNode, Role::SearchHit })
                 QVERIFY(Theme::contrast(Theme::color(chip, dark), Theme::textOn(Theme::color(chip, dark))) >= 4.5);
             QVERIFY(Theme::contrast(Theme::color(Role::Accent, dark), Theme::color(Role::AccentText, dark)) >= 4.5);
         }
