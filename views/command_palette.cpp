@@ -162,6 +162,7 @@ void CommandPalette::filter(const QString &query)
             item->setToolTip(action->toolTip());
     }
     list_->setCurrentRow(0);
+    place();
 }
 
 void CommandPalette::run()
@@ -190,7 +191,8 @@ void CommandPalette::dismiss()
 void CommandPalette::place()
 {
     const QRect window = parentWidget()->rect();
-    const int wide = std::min(620, window.width() - 40), high = std::min(420, window.height() - 80);
+    const int wide = std::min(620, window.width() - 40), rows = std::clamp(list_->count(), 1, 14);
+    const int high = std::min(70 + rows * (QFontMetrics(Theme::font(14)).height() + 12), window.height() - 80);
     setGeometry((window.width() - wide) / 2, std::min(70, window.height() / 8), wide, high);
 }
 

@@ -1,8 +1,8 @@
 #include "views/inspector.h"
 
 #include <QCheckBox>
-#include <QFormLayout>
 #include <QFrame>
+#include <QGridLayout>
 #include <QLabel>
 #include <QRegularExpression>
 #include <QVBoxLayout>
@@ -107,14 +107,12 @@ public:
         line->setForegroundRole(QPalette::Mid);
         column->addWidget(head);
         column->addWidget(line);
-        form_ = new QFormLayout;
-        form_->setContentsMargins(0, 1, 0, 4);
-        form_->setHorizontalSpacing(10);
-        form_->setVerticalSpacing(3);
-        form_->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
-        form_->setRowWrapPolicy(QFormLayout::DontWrapRows);
-        form_->setLabelAlignment(Qt::AlignLeft | Qt::AlignTop);
-        column->addLayout(form_);
+        grid_ = new QGridLayout;
+        grid_->setContentsMargins(0, 1, 0, 4);
+        grid_->setHorizontalSpacing(10);
+        grid_->setVerticalSpacing(3);
+        grid_->setColumnStretch(1, 1);
+        column->addLayout(grid_);
     }
 
     void add(const QString &name, const QString &html, bool code = false)
@@ -143,25 +141,21 @@ public:
             value->setFont(Theme::monospace(kSmallPixels));
         label->setBuddy(value);
         connect(value, &QLabel::linkActivated, inspector_, &Inspector::follow);
-        form_->addRow(label, value);
+        grid_->addWidget(label, grid_->rowCount(), 0, Qt::AlignTop);
+        grid_->addWidget(value, grid_->rowCount() - 1, 1);
         lines_ += name + ": " + plain(html) + '\n';
     }
 
     void addText(const QString &name, const QString &text, bool code = false) { add(name, text.toHtmlEscaped(), code); }
 
-    void addWidget(QWidget *widget) { form_->addRow(widget); }
+    void addWidget(QWidget *widget) { grid_->addWidget(widget, grid_->rowCount(), 0, 1, 2); }
 
     void clear()
     {
-        while (form_->rowCount()) {
-            const auto row = form_->takeRow(0);
-            for (QLayoutItem *item : { row.labelItem, row.fieldItem }) {
-                if (!item)
-                    continue;
-                item->widget()->hide();
-                item->widget()->deleteLater(); // it may be the check box that is calling
-                delete item;
-            }
+        while (QLayoutItem *item = grid_->takeAt(0)) {
+            item->widget()->hide();
+            item->widget()->deleteLater(); // it may be the check box that is calling
+            delete item;
         }
         lines_.clear();
     }
@@ -179,7 +173,7 @@ private:
 
     QString title_, lines_;
     Inspector *inspector_;
-    QFormLayout *form_;
+    QGridLayout *grid_;
 };
 
 Inspector::Inspector(QWidget *parent)

@@ -141,13 +141,14 @@ LayersView::LayersView(QWidget *parent)
     table_->setFrameShape(QFrame::NoFrame);
     table_->installEventFilter(this);
     const int em = table_->fontMetrics().averageCharWidth();
-    const int widths[] = { 24, 18, 10, 16, 13, 11, 12, 12 };
+    const int widths[] = { 24, 20, 11, 21, 13, 13, 12, 12 };
     for (int c = 0; c < LayersModel::Reason; ++c)
         table_->setColumnWidth(c, widths[c] * em);
 
     auto *top = new QHBoxLayout;
     top->setContentsMargins(6, 4, 6, 4);
     top->addWidget(filter_, 1);
+    top->addSpacing(8);
     top->addWidget(count_);
     top->addStretch();
     top->addWidget(copy);
