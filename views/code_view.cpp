@@ -82,7 +82,9 @@ void CodeView::setLines(const std::vector<CodeLine> &lines)
         nodeOfLine_.push_back(line.node);
         text.append(line.text.data(), qsizetype(line.text.size())).append('\n');
     }
-    if (text != editor_->bytes(0, int(editor_->length()))) {
+    text.chop(1); // no empty last line
+    if (text != text_) {
+        text_ = text;
         const long top = editor_->SendScintilla(Sci::SCI_GETFIRSTVISIBLELINE);
         // Straight to Scintilla: QScintilla's setText would convert to QString and back.
         editor_->SendScintilla(Sci::SCI_SETREADONLY, 0L);
@@ -183,7 +185,7 @@ void CodeView::search(const QString &text)
         search_->setHits(-1, -1);
         return;
     }
-    const QByteArray needle = text.toUtf8().toLower(), hay = editor_->bytes(0, int(editor_->length())).toLower();
+    const QByteArray needle = text.toUtf8().toLower(), hay = text_.toLower();
     editor_->SendScintilla(Sci::SCI_SETINDICATORCURRENT, ulong(HitIndicator));
     for (qsizetype at = hay.indexOf(needle); at >= 0; at = hay.indexOf(needle, at + needle.size())) {
         hits_.append({ int(at), int(needle.size()) });

@@ -6,6 +6,7 @@
 //     connect(code, &CodeView::nodesSelected, ...);     // only for what the hand did, never for setSelected()
 #pragma once
 
+#include <QByteArray>
 #include <QHash>
 #include <QVector>
 #include <QWidget>
@@ -56,6 +57,7 @@ private:
     QsciScintilla *editor_;
     QsciLexerPython *lexer_;
     SearchBox *search_;
+    QByteArray text_; // as shown, UTF-8
     std::vector<NodeId> nodeOfLine_;
     QHash<NodeId, QVector<int>> linesOfNode_;
     QVector<NodeId> selected_;

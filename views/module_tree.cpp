@@ -114,6 +114,8 @@ public:
             return {};
         const bool kept = keptFloat.contains(r->path);
         switch (role) {
+        case Qt::SizeHintRole:
+            return QSize(0, QFontMetrics(Theme::font(kTextPixels)).height() + 6);
         case PathRole:
             return r->path;
         case Qt::DisplayRole:
@@ -304,6 +306,15 @@ void ModuleTree::restoreUnfolded()
     view_->expand(proxy_->index(0, 0));
     for (const QString &path : unfolded_)
         view_->expand(proxy_->mapFromSource(model_->find(path)));
+}
+
+// In a narrow dock the names come first; the figures are in the tool tip as well.
+void ModuleTree::resizeEvent(QResizeEvent *event)
+{
+    QWidget::resizeEvent(event);
+    view_->setColumnHidden(ModuleTreeModel::ParametersColumn, width() < 400);
+    view_->setColumnHidden(ModuleTreeModel::NodesColumn, width() < 320);
+    view_->setColumnHidden(ModuleTreeModel::ClassColumn, width() < 220);
 }
 
 void ModuleTree::setKeptFloat(const QSet<QString> &paths)

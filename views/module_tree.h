@@ -39,6 +39,9 @@ signals:
     void leafRequested(const QString &path, bool leaf); // mark as leaf, or unmark
     void keepFloatRequested(const QString &path, bool keepFloat);
 
+protected:
+    void resizeEvent(QResizeEvent *event) override;
+
 private:
     void showMenu(const QPoint &at);
     void restoreUnfolded();
