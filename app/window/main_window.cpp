@@ -144,7 +144,7 @@ void MainWindow::makeDocks()
     codeDock_->raise();
     resizeDocks({treeDock_, rulesDock_}, {420, 200}, Qt::Vertical);
     resizeDocks({treeDock_, inspectorDock_}, {230, 280}, Qt::Horizontal);
-    resizeDocks({codeDock_}, {230}, Qt::Vertical);
+    resizeDocks({codeDock_}, {290}, Qt::Vertical);
 }
 
 QAction *MainWindow::action(const QString &text, const QKeySequence &keys, std::function<void()> run)
@@ -593,6 +593,8 @@ void MainWindow::select(const QList<NodeId> &nodes, QObject *from)
         if (from != histograms_)
             histograms_->setHistograms(presentHistograms(doc_, nodes));
         histograms_->setSelected(vectorOf(nodes));
+        if (nodes.size() != 1)
+            histograms_->showWall();
     }
     if (nodes.size() == 1 && doc_.isOpen())
         tree_->setCurrent(qs(doc_.graph()->graph[nodes.first()].modulePath()));

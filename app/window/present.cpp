@@ -110,6 +110,8 @@ QHash<uint32_t, NodeBadge> presentBadges(const GraphDocument &doc)
         } else if (const QuantRow *row = rowOf(doc, n.name)) {
             badge.runs = row->reason.empty() ? NodeBadge::Runs::Int8 : NodeBadge::Runs::FloatUnsupported;
             badge.reason = qs(row->reason);
+        } else if (doc.isInt8() && n.meta && isQuantized(n.meta->dtype)) {
+            badge.runs = NodeBadge::Runs::Int8;
         }
         badge.warning = warnings.value(qs(n.name));
         badge.edited = isEdited(doc, n);
