@@ -130,7 +130,9 @@ public:
         value->setWordWrap(true);
         value->setAlignment(Qt::AlignLeft | Qt::AlignTop);
         value->setMinimumWidth(1);
-        value->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+        QSizePolicy policy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+        policy.setHeightForWidth(true); // word wrap asks for it, a new policy forgets it
+        value->setSizePolicy(policy);
         value->setAccessibleName(name);
         const bool links = html.contains("<a href");
         value->setTextInteractionFlags(Qt::TextSelectableByMouse
