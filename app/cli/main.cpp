@@ -1,5 +1,6 @@
 // fuseboard-cli: every step without a screen. The words are cli.md's; scripts rely on them. GPL-3.0-or-later.
 #include <cstdio>
+#include <new>
 
 #include <QCoreApplication>
 
@@ -32,7 +33,7 @@ int main(int argc, char **argv)
             std::fprintf(stderr, "%s\n", done.message().c_str());
             return 1;
         }
-        if (std::fflush(stdout) != 0) {
+        if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
             std::fprintf(stderr, "standard output cannot be written: look for a full disk or a closed pipe\n");
             return 1;
         }
@@ -43,10 +44,12 @@ int main(int argc, char **argv)
         return app.exit(help);
     } catch (const CLI::ParseError &error) {
         const auto commands = app.get_subcommands();
-        const CLI::App *command = commands.empty() ? &app : commands.front();
         const bool unknown = commands.empty() && argc > 1 && argv[1][0] != '-';
         const std::string message = unknown ? std::string("there is no command ") + argv[1] : error.what();
-        std::fprintf(stderr, "%s\n\n%s", message.c_str(), command->help().c_str());
+        std::fprintf(stderr, "%s\n\n%s", message.c_str(), app.help().c_str());
         return 2;
+    } catch (const std::bad_alloc &) {
+        std::fprintf(stderr, "the memory does not suffice for this; take smaller inputs or a smaller --batch\n");
+        return 1;
     }
 }

@@ -22,7 +22,7 @@ namespace
 struct TraceOptions {
     std::string source, output, python;
     std::vector<std::string> inputs, kwargs, concrete, leaves, leafClasses, wraps;
-    bool doctor = false, json = false;
+    bool keepMode = false, doctor = false, json = false;
 };
 
 QStringList strings(const std::vector<std::string> &list)
@@ -47,6 +47,7 @@ Status runTrace(const TraceOptions &o, const Common &common)
     request.leaves = strings(o.leaves);
     request.leafClasses = strings(o.leafClasses);
     request.wraps = strings(o.wraps);
+    request.keepMode = o.keepMode;
     request.doctor = o.doctor;
     request.seed = int(common.seed);
     TraceResult result;
@@ -57,17 +58,14 @@ Status runTrace(const TraceOptions &o, const Common &common)
     if (result.exitCode == 2)
         throw UsageError(result.error.toStdString());
     if (!result.ok) {
-        std::string sentence = result.sentence().toStdString();
-        if (o.json)
-            print(result.json.isEmpty()
-                    ? Json{ { "ok", false }, { "problems", { { { "kind", "python" }, { "message", sentence } } } } }.dump() + "\n"
-                    : result.json.toStdString());
-        if (!result.problems.isEmpty())
-            for (const TraceFix &fix : result.problems.first().fixes)
-                if (fix.kind == QLatin1String("leaf")) {
-                    sentence += "; mark it as a leaf with --leaf " + fix.module.toStdString();
-                    break;
-                }
+        const std::string sentence = result.sentence().toStdString();
+        if (o.json && !result.problems.isEmpty())
+            print(result.json.toStdString());
+        else if (o.json) // Python itself failed
+            print(Json{ { "ok", false },
+                { "problems",
+                    Json::array({ { { "kind", "python" }, { "module", nullptr }, { "class", nullptr }, { "file", nullptr },
+                        { "line", nullptr }, { "source", nullptr }, { "message", sentence }, { "fixes", Json::array() } } }) } });
         return Error{ "cannot trace " + o.source + ": " + sentence };
     }
     const Json answer = Json::parse(result.json.toStdString(), nullptr, false);
@@ -212,6 +210,23 @@ Status storable(NamedTensors &tensors)
     return {};
 }
 
+// Where an input is not what the model was traced with, that is the likely cause of a failed run.
+std::string unlike(const GraphModule &gm, const std::vector<Arg> &inputs)
+{
+    const std::vector<NodeId> placeholders = gm.graph.placeholders();
+    for (size_t i = 0; i < inputs.size() && i < placeholders.size(); ++i)
+        for (const InputSpec &spec : gm.provenance.inputs) {
+            const Tensor *t = inputs[i].as<Tensor>();
+            if (!t || spec.name != gm.graph[placeholders[i]].target)
+                continue;
+            const std::string given = shapeText((*t)->sizes) + " " + std::string(dtypeName((*t)->dtype)),
+                              traced = shapeText(spec.shape) + " " + spec.dtype;
+            if (given != traced)
+                return "; its input " + spec.name + " is " + given + " and was " + traced + " when the model was traced";
+        }
+    return {};
+}
+
 Result<Arg> runOnce(
     const GraphModule &gm, const std::string &file, const std::vector<Arg> &inputs, const RunOptions &options = {})
 {
@@ -220,7 +235,7 @@ Result<Arg> runOnce(
         return Error{ file + ": " + interpreter.message() };
     Result<Arg> value = interpreter->run(inputs, options);
     if (!value)
-        return Error{ file + ": " + value.message() };
+        return Error{ file + ": " + value.message() + unlike(gm, inputs) };
     return value;
 }
 
@@ -272,7 +287,7 @@ Status runShapes(const RunCommand &o, const Common &common)
     if (!inputs)
         return inputs.error();
     if (Status ok = propagateShapes(*gm, *inputs); !ok)
-        return Error{ o.file + ": " + ok.message() };
+        return Error{ o.file + ": " + ok.message() + unlike(*gm, *inputs) };
     Json rows = Json::array();
     std::string text;
     size_t width = 0;
@@ -358,6 +373,7 @@ void addModelCommands(Program &program)
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         c->add_option("--python", o->python, "the Python of your environment");
+        c->add_flag("--keep-mode", o->keepMode, "trace in the mode the model is in (else in eval mode)");
         c->add_flag("--doctor", o->doctor, "find a smallest set of leaves that lets it trace");
         c->add_flag("--json", o->json, "one JSON document");
     }

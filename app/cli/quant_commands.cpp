@@ -163,6 +163,7 @@ Result<ExportRequest> quantizeModel(const QuantOptions &o, const Common &common)
     request.fused = model->fused;
     request.modelPath = o.file;
     request.dataPath = o.data;
+    request.statsPath = o.stats;
     request.batch = o.batch;
     request.directory = o.output;
     GraphModule int8 = model->graph;

@@ -25,6 +25,8 @@ QStringList TraceRequest::arguments() const
     add(QStringLiteral("--leaf"), leaves);
     add(QStringLiteral("--leaf-class"), leafClasses);
     add(QStringLiteral("--wrap"), wraps);
+    if (keepMode)
+        list << QStringLiteral("--keep-mode");
     if (doctor)
         list << QStringLiteral("--doctor");
     list << QStringLiteral("--seed") << QString::number(seed) << QStringLiteral("--json");
@@ -38,6 +40,8 @@ QString TraceProblem::sentence() const
         where += where.isEmpty() ? className : QStringLiteral(" (%1)").arg(className);
     if (!file.isEmpty())
         where += QStringLiteral("%1%2:%3").arg(where.isEmpty() ? QString() : QStringLiteral(", "), file).arg(line);
+    if (!source.isEmpty())
+        where += QStringLiteral(" `%1`").arg(source.trimmed());
     return where.isEmpty() ? message : where + QStringLiteral(": ") + message;
 }
 
@@ -165,10 +169,14 @@ void Tracer::finish()
     } else if (!result.ok && result.problems.isEmpty()) {
         const QList<QByteArray> lines = errors_.trimmed().split('\n');
         result.error = QString::fromUtf8(lines.last());
+        if (const QLatin1String usage("fuseboard_trace.py: error: "); result.error.startsWith(usage))
+            result.error.remove(0, usage.size());
         if (result.error.contains(QLatin1String("No module named 'torch'")))
             result.error = tr("%1 has no torch: install it there, or name another interpreter (--python)").arg(program_);
         else if (result.error.isEmpty())
-            result.error = tr("the tracer ended without an answer (exit status %1)").arg(result.exitCode);
+            result.error = tr("%1 ended without an answer (exit status %2): name an interpreter that has torch (--python)")
+                               .arg(program_)
+                               .arg(result.exitCode);
     }
     emit finished(result);
 }

@@ -20,6 +20,7 @@ struct TraceRequest {
     QStringList kwargs, concrete;      // NAME=...
     QStringList leaves, leafClasses, wraps;
     QString python;                    // empty: the default one, see pythonProgram()
+    bool keepMode = false;             // trace in the mode the module is in, not in eval mode
     bool doctor = false;
     int seed = 0;
 
@@ -34,7 +35,7 @@ struct TraceProblem {
     QString kind, module, className, file, source, message;
     int line = 0;
     QList<TraceFix> fixes;
-    QString sentence() const;          // "gain (GainLimit), net.py:34: ..."
+    QString sentence() const;          // "gain (GainLimit), net.py:34 `if peak > 3:`: ..."
 };
 
 struct TraceResult {

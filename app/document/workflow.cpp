@@ -30,6 +30,12 @@ Tensor firstTensor(const Arg &value)
     return found;
 }
 
+// What the statistics came from: the data, or a file of statistics made before.
+const std::string &calibrationSource(const ExportRequest &request)
+{
+    return request.dataPath.empty() ? request.statsPath : request.dataPath;
+}
+
 std::vector<Tensor> allTensors(const Arg &value)
 {
     std::vector<Tensor> out;
@@ -129,6 +135,8 @@ Json itemsJson(const std::vector<PassItem> &items)
 
 std::string fileHash(const std::string &path)
 {
+    if (!QFileInfo(QString::fromStdString(path)).isFile())
+        return {};
     QFile file(QString::fromStdString(path));
     QCryptographicHash hash(QCryptographicHash::Sha256);
     if (!file.open(QIODevice::ReadOnly) || !hash.addData(&file))
@@ -220,7 +228,7 @@ std::string reportJson(const ExportRequest &request)
     report["not_fused"] = itemsJson(request.fused.kept);
     if (request.converted) {
         report["backend"] = request.config.backend;
-        report["calibration"] = {{"data", fileName(request.dataPath)},
+        report["calibration"] = {{request.dataPath.empty() ? "stats" : "data", fileName(calibrationSource(request))},
                                  {"samples", request.calibration ? request.calibration->samples : 0}};
         size_t int8 = 0;
         Json rows = Json::array(), kept = Json::array();
@@ -247,8 +255,8 @@ std::string recipeJson(const ExportRequest &request)
                 {"model", {{"file", fileName(request.modelPath)}, {"sha256", fileHash(request.modelPath)}}},
                 {"edits", steps}};
     if (request.converted) {
-        recipe["calibrate"] = {{"data", fileName(request.dataPath)},
-                               {"sha256", fileHash(request.dataPath)},
+        recipe["calibrate"] = {{request.dataPath.empty() ? "stats" : "data", fileName(calibrationSource(request))},
+                               {"sha256", fileHash(calibrationSource(request))},
                                {"samples", request.calibration ? request.calibration->samples : 0},
                                {"batch", request.batch}};
         recipe["quantize"] = {{"backend", request.config.backend},
@@ -273,7 +281,7 @@ Status exportFolder(const ExportRequest &request)
     for (const PassItem &item : request.fused.done)
         options.steps.push_back("fused " + item.what);
     if (request.converted) {
-        options.steps.push_back("calibrated on " + fileName(request.dataPath) + " ("
+        options.steps.push_back("calibrated on " + fileName(calibrationSource(request)) + " ("
                                 + std::to_string(request.calibration ? request.calibration->samples : 0) + " samples, MinMaxObserver)");
         options.steps.push_back("converted to int8 for " + request.config.backend);
     }

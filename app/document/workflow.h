@@ -35,7 +35,7 @@ struct ExportRequest {
     std::vector<std::string> edits;                   // the session's edits in order, each one entry of EDITS.json
     PassReport fused;                                 // what was fused and what was kept
     std::optional<Evaluation> evaluation;
-    std::string modelPath, dataPath;                  // where they came from; only the file names are written
+    std::string modelPath, dataPath, statsPath;       // where they came from; only the file names are written
     std::string directory;
     uint64_t batch = 1;                               // samples per forward in calibration
     const CancelFlag *cancel = nullptr;

@@ -22,6 +22,16 @@ struct ExecError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// While it lives, this thread's ATen keeps its deprecation warnings to itself: standard error belongs to our own sentences.
+class QuietScope
+{
+    struct Handler : c10::WarningHandler {
+        void process(const c10::Warning &) override { }
+    };
+    Handler handler_;
+    c10::WarningUtils::WarningHandlerGuard guard_{ &handler_ };
+};
+
 at::ScalarType scalarType(DType dtype);
 DType dtypeOf(at::ScalarType type); // throws ExecError for a type that Fuseboard has no name for
 

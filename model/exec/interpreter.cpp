@@ -418,13 +418,6 @@ private:
     at::QEngine before_;
 };
 
-// ATen warns on standard error about its own deprecations; that is nobody's result.
-class Quiet : public c10::WarningHandler
-{
-public:
-    void process(const c10::Warning &) override { }
-};
-
 struct Cancelled {
 };
 
@@ -522,8 +515,7 @@ struct Interpreter::Impl {
     Arg run(const std::vector<Arg> &inputs, const RunOptions &options)
     {
         const c10::InferenceMode inference;
-        Quiet quiet;
-        const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+        const QuietScope quiet;
         const EngineScope engine(options.engine);
         const RunState run{ &options };
         if (const size_t wanted = gm.graph.placeholders().size(); inputs.size() > wanted)
@@ -580,6 +572,7 @@ Interpreter::~Interpreter() = default;
 Result<Interpreter> Interpreter::create(const GraphModule &gm)
 {
     try {
+        const QuietScope quiet;
         return Interpreter(std::make_unique<Impl>(gm));
     } catch (...) {
         return Error{ currentMessage() };

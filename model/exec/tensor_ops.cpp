@@ -16,6 +16,7 @@ template <class F> auto attempt(const char *what, F work) -> Result<decltype(wor
 {
     try {
         const c10::InferenceMode guard;
+        const QuietScope quiet;
         return work();
     } catch (...) {
         return Error{ std::string(what) + ": " + currentMessage() };
