@@ -35,6 +35,12 @@ bool isQualifiedName(std::string_view s)
     });
 }
 
+// The path of a module or attribute: children may have any name (case CG-02), so generated code quotes what is no identifier.
+bool isPath(std::string_view s)
+{
+    return std::none_of(s.begin(), s.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
 // Files that people take for a trace, by their content, and what to do with each.
 std::string foreignKind(Bytes bytes)
 {
@@ -472,7 +478,8 @@ private:
             const bool sound = n.op == Opcode::CallMethod ? isIdentifier(n.target)
                 : n.op == Opcode::Placeholder
                 ? isIdentifier(std::string_view(n.target).substr(std::min(n.target.find_first_not_of('*'), n.target.size())))
-                : isQualifiedName(n.target);
+                : n.op == Opcode::CallFunction ? isQualifiedName(n.target)
+                                               : isPath(n.target);
             if (!sound)
                 throw FormatError(what + " has a target that is no name");
             if (const Json *args = j.find("args"))

@@ -3,9 +3,11 @@
 
 #include <QAction>
 #include <QApplication>
+#include <QDialogButtonBox>
 #include <QFileDialog>
 #include <QLineEdit>
 #include <QMenu>
+#include <QPointer>
 #include <QPushButton>
 #include <QSettings>
 #include <QStandardPaths>
@@ -94,11 +96,12 @@ public:
         auto *edit = dialog->findChild<QLineEdit *>(QStringLiteral("fileNameEdit"));
         if (!edit)
             return false;
-        edit->setFocus();
-        edit->clear();
-        QTest::keyClicks(edit, path);
-        QTest::keyClick(edit, Qt::Key_Return);
-        return QTest::qWaitFor([&] { return !find<QFileDialog>(QString()); });
+        edit->setText(path);           // no typing: the completer's popup would take the Return
+        auto *buttons = dialog->findChild<QDialogButtonBox *>();
+        QPointer<QFileDialog> open(dialog);
+        QTest::mouseClick(buttons->button(QDialogButtonBox::Open),
+                          Qt::LeftButton);
+        return QTest::qWaitFor([&] { return !open || !open->isVisible(); });
     }
 
     // Opens the context menu of a node on the canvas and takes the entry at this path ("Replace with", "torch.sigmoid").
