@@ -10,8 +10,9 @@ std::vector<LintProblem> lint(const GraphModule &gm)
     const Graph &g = gm.graph;
     std::set<std::string> names;
     std::set<NodeId> defined;
-    bool sawOutput = false, sawBody = false, sawDefault = false;
+    bool sawOutput = false, sawDefault = false;
 
+    // Placeholders may stand between other nodes: torch.fx checks a fixed argument right after its placeholder.
     for (NodeId id : g.order()) {
         const Node &n = g[id];
         auto report = [&](std::string text) { problems.push_back({n.name, std::move(text)}); };
@@ -27,8 +28,6 @@ std::vector<LintProblem> lint(const GraphModule &gm)
         }
         switch (n.op) {
         case Opcode::Placeholder:
-            if (sawBody)
-                report("placeholder " + n.name + " stands after other nodes");
             if (!n.args.empty())
                 sawDefault = true;
             else if (sawDefault && !n.target.starts_with('*'))
@@ -52,8 +51,6 @@ std::vector<LintProblem> lint(const GraphModule &gm)
         case Opcode::CallFunction:
             break;
         }
-        if (n.op != Opcode::Placeholder && n.op != Opcode::GetAttr)
-            sawBody = true;
         defined.insert(id);
     }
     if (!sawOutput)

