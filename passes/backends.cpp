@@ -9,9 +9,11 @@
 #include "model/ir/ops.h"
 #include "passes/quantize.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 constexpr struct {
     const char *name, *text;
@@ -28,13 +30,13 @@ std::vector<std::string> strings(const Json &j, const char *key)
 
 NameSet nameSet(const Json &j)
 {
-    return {strings(j, "modules"), strings(j, "functions"), strings(j, "methods")};
+    return { strings(j, "modules"), strings(j, "functions"), strings(j, "methods") };
 }
 
 Int8Rule readRule(const Json &j)
 {
-    static const std::map<std::string, Int8Form> forms{
-        {"weighted", Int8Form::Weighted}, {"binary", Int8Form::Binary}, {"call", Int8Form::Call}, {"same", Int8Form::Same}};
+    static const std::map<std::string, Int8Form> forms{ { "weighted", Int8Form::Weighted }, { "binary", Int8Form::Binary },
+        { "call", Int8Form::Call }, { "same", Int8Form::Same } };
     Int8Rule r;
     r.op = j.at("op");
     r.form = forms.at(j.at("form"));
@@ -51,7 +53,7 @@ Int8Rule readRule(const Json &j)
     r.inference = j.value("inference", false);
     r.spatial = j.value("spatial", 0);
     if (j.contains("fixed"))
-        r.fixed = QuantParams{{j["fixed"][0].get<double>()}, {j["fixed"][1].get<int64_t>()}, -1};
+        r.fixed = QuantParams{ { j["fixed"][0].get<double>() }, { j["fixed"][1].get<int64_t>() }, -1 };
     return r;
 }
 
@@ -69,7 +71,7 @@ std::map<std::string, Backend> readBackends()
     for (const auto &file : kFiles) {
         const Json j = Json::parse(file.text);
         if (!j.contains("engine"))
-            continue;          // a table of operators that backends point at
+            continue; // a table of operators that backends point at
         const Json operators = document(j.at("operators"));
         Backend b;
         b.name = file.name;
@@ -77,6 +79,7 @@ std::map<std::string, Backend> readBackends()
         b.reduceRange = j.at("reduce_range");
         b.perChannelWeights = j.at("per_channel_weights");
         b.int32Bias = j.at("bias") == "int32";
+        b.contiguous = strings(j, "contiguous");
         for (const Json &row : operators.at("patterns"))
             b.rules.push_back(readRule(row));
         b.relu = nameSet(operators.at("relu"));
@@ -133,12 +136,12 @@ Result<const Backend *> findBackend(const std::string &name)
     std::string known;
     for (const auto &[k, b] : backends())
         known += (known.empty() ? "" : ", ") + k;
-    return Error{"There is no quantization backend '" + name + "'; choose one of " + known + "."};
+    return Error{ "There is no quantization backend '" + name + "'; choose one of " + known + "." };
 }
 
 std::vector<std::string> quantBackends()
 {
-    std::vector<std::string> out{"x86", "qnnpack"};          // the usual ones first
+    std::vector<std::string> out{ "x86", "qnnpack" }; // the usual ones first
     for (const auto &[k, b] : backends())
         if (!has(out, k))
             out.push_back(k);
@@ -163,7 +166,7 @@ std::optional<Arg> callArg(const GraphModule &gm, const Node &n, const Int8Rule 
 
 std::optional<Arg> activationArg(const GraphModule &gm, const Node &n, const Int8Rule &rule)
 {
-    if (rule.form == Int8Form::Binary) {       // 2 * x: the tensor may stand second
+    if (rule.form == Int8Form::Binary) { // 2 * x: the tensor may stand second
         const auto a = callArg(gm, n, rule, "input"), b = callArg(gm, n, rule, "other");
         return a && !a->node() && b && b->node() ? b : a;
     }
@@ -179,7 +182,7 @@ std::vector<NodeId> activations(const GraphModule &gm, const Node &n, const Int8
     std::vector<NodeId> out;
     const auto add = [&](NodeId id) { out.push_back(id); };
     if (rule.form == Int8Form::Binary) {
-        for (const char *operand : {"input", "other"})
+        for (const char *operand : { "input", "other" })
             forEachNode(callArg(gm, n, rule, operand).value_or(Arg()), add);
     } else {
         forEachNode(activationArg(gm, n, rule).value_or(Arg()), add);

@@ -1,7 +1,7 @@
-// From plan and statistics to the int8 graph: what prepare_fx, calibration and convert_fx end in, in one rewrite. Every value has up to
-// two forms, float and int8. A node of the plan gives one of them, each of its users wants one, and a quantize or dequantize is put
-// between where they differ, once for a value. It is put outside of the modules that the value leaves and enters, so that modules stay
-// in one piece.
+// From plan and statistics to the int8 graph: what prepare_fx, calibration and convert_fx end in, in one rewrite. Every value has
+// up to two forms, float and int8. A node of the plan gives one of them, each of its users wants one, and a quantize or
+// dequantize is put between where they differ, once for a value. It is put outside of the modules that the value leaves and
+// enters, so that modules stay in one piece.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -13,18 +13,21 @@
 #include "passes/backends.h"
 #include "passes/quantize.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 std::string number(double v)
 {
     char text[32];
     const auto end = std::to_chars(text, text + sizeof text, v).ptr;
-    return {text, end};
+    return { text, end };
 }
 
-std::shared_ptr<const ModuleStack> commonStack(const std::shared_ptr<const ModuleStack> &a, const std::shared_ptr<const ModuleStack> &b)
+std::shared_ptr<const ModuleStack> commonStack(
+    const std::shared_ptr<const ModuleStack> &a, const std::shared_ptr<const ModuleStack> &b)
 {
     if (!a || !b)
         return nullptr;
@@ -32,10 +35,16 @@ std::shared_ptr<const ModuleStack> commonStack(const std::shared_ptr<const Modul
     return end == a->end() ? a : std::make_shared<const ModuleStack>(a->begin(), end);
 }
 
-class Converter {
+class Converter
+{
 public:
     Converter(const GraphModule &fused, const QuantPlan &plan, const Calibration &calibration, const Backend &backend)
-        : fused_(fused), plan_(plan), calibration_(calibration), backend_(backend), gm_(fused), g_(gm_.graph)
+        : fused_(fused)
+        , plan_(plan)
+        , calibration_(calibration)
+        , backend_(backend)
+        , gm_(fused)
+        , g_(gm_.graph)
     {
     }
 
@@ -52,6 +61,7 @@ public:
                 return s.error();
         }
         connect();
+        makeContiguous();
         for (const std::string &path : replaced_)
             dropFloatParts(path);
         gm_.dropUnused();
@@ -108,8 +118,8 @@ private:
             names += (i ? ", " : "") + missing[i];
         if (missing.size() > 8)
             names += " and " + std::to_string(missing.size() - 8) + " more";
-        return Error{"Cannot convert: no calibration data reached " + names + "; calibrate this model on data that runs through "
-                     + (missing.size() == 1 ? "it" : "them") + " first."};
+        return Error{ "Cannot convert: no calibration data reached " + names + "; calibrate this model on data that runs through "
+            + (missing.size() == 1 ? "it" : "them") + " first." };
     }
 
     std::optional<Range> rangeOf(NodeId id) const
@@ -117,11 +127,11 @@ private:
         const Node &n = fused_.graph[id];
         const auto it = calibration_.nodes.find(n.name);
         if (it != calibration_.nodes.end() && it->second.count > 0)
-            return Range{it->second.min, it->second.max};
+            return Range{ it->second.min, it->second.max };
         if (n.op != Opcode::GetAttr)
             return std::nullopt;
         const Result<MinMax> known = minMax(fused_.tensor(n.target));
-        return known ? std::optional<Range>(Range{known->min[0], known->max[0]}) : std::nullopt;
+        return known ? std::optional<Range>(Range{ known->min[0], known->max[0] }) : std::nullopt;
     }
 
     const QuantParams &params(NodeId id) const { return params_[size_t(quant(id).group)]; }
@@ -136,10 +146,10 @@ private:
             if (!m->aliasOf.empty())
                 aliases.push_back(*m);
         for (ModuleInfo &m : aliases) {
-            for (const auto *names : {&m.parameters, &m.buffers})
+            for (const auto *names : { &m.parameters, &m.buffers })
                 for (const std::string &name : *names)
                     if (const Tensor t = gm_.moduleTensor(m.path, name); t && !gm_.tensors.contains(joinPath(m.path, name)))
-                        gm_.tensors.set(joinPath(m.path, name), TensorEntry{t, names == &m.parameters, true});
+                        gm_.tensors.set(joinPath(m.path, name), TensorEntry{ t, names == &m.parameters, true });
             m.aliasOf.clear();
             gm_.modules.set(m.path, m);
         }
@@ -147,7 +157,7 @@ private:
 
     Status lower(NodeId id, const NodeQuant &q)
     {
-        const Node n = g_[id];          // as it was
+        const Node n = g_[id]; // as it was
         const Int8Rule &rule = *backend_.rule(fused_, fused_.graph[id]);
         for (NodeId in : activations(fused_, fused_.graph[id], rule))
             wantsInt8_[id].insert(in);
@@ -160,7 +170,7 @@ private:
             break;
         case Int8Form::Binary: {
             const Arg a = *callArg(fused_, n, rule, "input"), b = *callArg(fused_, n, rule, "other");
-            ArgList args{a, b};
+            ArgList args{ a, b };
             if (a.node() && b.node()) {
                 args.emplace_back(out.scales[0]);
                 args.emplace_back(out.zeroPoints[0]);
@@ -176,7 +186,7 @@ private:
             break;
         case Int8Form::Same:
             if (const ModuleInfo *m = gm_.moduleOf(n); m && rule.fixed)
-                setFact(*m, "inplace", Arg(false));          // the quantized kernels have no in-place form
+                setFact(*m, "inplace", Arg(false)); // the quantized kernels have no in-place form
             break;
         }
         if (relu) {
@@ -227,35 +237,36 @@ private:
         }
         Result<QuantParams> w = weightQParams(weight, plan_.perChannelWeights ? 0 : -1);
         if (!w)
-            return Error{"Cannot quantize the weight of " + n.name + ": " + w.message()};
+            return Error{ "Cannot quantize the weight of " + n.name + ": " + w.message() };
         const NodeId input = activations(fused_, n, rule).front();
         if (backend_.int32Bias && bias)
             fitBias(id, *w, *bias, params(activations(fused_, fused_.graph[id], rule).front()).scales[0]);
         Result<Tensor> codes = quantize(weight, *w, DType::QInt8);
         if (!codes)
-            return Error{"Cannot quantize the weight of " + n.name + ": " + codes.message()};
+            return Error{ "Cannot quantize the weight of " + n.name + ": " + codes.message() };
 
         q.className = relu ? rule.int8Relu : rule.int8;
         q.kind = ModuleKind::Nn;
         q.training = false;
         q.aliasOf.clear();
         q.parameters.clear();
-        q.buffers = {"weight"};
+        q.buffers = { "weight" };
         q.none.clear();
         (bias ? q.buffers : q.none).push_back("bias");
         q.attrs.emplace_back("scale", out.scales[0]);
         q.attrs.emplace_back("zero_point", out.zeroPoints[0]);
-        q.extraRepr += (q.extraRepr.empty() ? "" : ", ") + ("scale=" + number(out.scales[0])) + ", zero_point=" + std::to_string(out.zeroPoints[0]);
+        q.extraRepr += (q.extraRepr.empty() ? "" : ", ") + ("scale=" + number(out.scales[0]))
+            + ", zero_point=" + std::to_string(out.zeroPoints[0]);
         if (called)
             replaced_.push_back(q.path);
         weightScales_[id] = w->scales;
         const std::string path = q.path;
         gm_.addModule(std::move(q));
-        gm_.tensors.set(joinPath(path, "weight"), TensorEntry{*codes, false, true});
+        gm_.tensors.set(joinPath(path, "weight"), TensorEntry{ *codes, false, true });
         if (bias)
-            gm_.tensors.set(joinPath(path, "bias"), TensorEntry{bias, false, true});
+            gm_.tensors.set(joinPath(path, "bias"), TensorEntry{ bias, false, true });
         g_.setTarget(id, Opcode::CallModule, path);
-        g_.setArgs(id, {Arg(input)}, {});
+        g_.setArgs(id, { Arg(input) }, {});
         return {};
     }
 
@@ -263,7 +274,8 @@ private:
     std::string pathFor(const std::string &path)
     {
         const auto callers = fused_.callers(path);
-        const bool allInt8 = std::all_of(callers.begin(), callers.end(), [&](NodeId c) { return quant(c).state == QuantState::Int8; });
+        const bool allInt8
+            = std::all_of(callers.begin(), callers.end(), [&](NodeId c) { return quant(c).state == QuantState::Int8; });
         if (allInt8 && taken_.insert(path).second)
             return path;
         return gm_.uniqueModulePath(path + "_call");
@@ -273,20 +285,20 @@ private:
     Kwargs factsOf(const Node &n, const Int8Rule &rule, const TensorData &weight) const
     {
         if (!rule.spatial)
-            return {{"in_features", weight.sizes[1]}, {"out_features", weight.sizes[0]}};
+            return { { "in_features", weight.sizes[1] }, { "out_features", weight.sizes[0] } };
         const auto wide = [&](const char *name) {
-            std::vector<int64_t> v = callArg(fused_, n, rule, name).value_or(Arg(1)).toInts().value_or(std::vector<int64_t>{1});
+            std::vector<int64_t> v = callArg(fused_, n, rule, name).value_or(Arg(1)).toInts().value_or(std::vector<int64_t>{ 1 });
             v.resize(size_t(rule.spatial), v.empty() ? 1 : v[0]);
             return Arg::ints(v);
         };
         const int64_t groups = callArg(fused_, n, rule, "groups").value_or(Arg(1)).toInt().value_or(1);
-        return {{"in_channels", weight.sizes[1] * groups}, {"out_channels", weight.sizes[0]},
-                {"kernel_size", Arg::ints({weight.sizes.begin() + 2, weight.sizes.end()})}, {"stride", wide("stride")},
-                {"padding", wide("padding")}, {"dilation", wide("dilation")}, {"groups", groups}, {"padding_mode", "zeros"}};
+        return { { "in_channels", weight.sizes[1] * groups }, { "out_channels", weight.sizes[0] },
+            { "kernel_size", Arg::ints({ weight.sizes.begin() + 2, weight.sizes.end() }) }, { "stride", wide("stride") },
+            { "padding", wide("padding") }, { "dilation", wide("dilation") }, { "groups", groups }, { "padding_mode", "zeros" } };
     }
 
-    // The engine stores bias / (input scale x weight scale) in int32. Where tiny weights make that overflow, a larger weight scale
-    // keeps the bias right, and that bias is what such a layer gives.
+    // The engine stores bias / (input scale x weight scale) in int32. Where tiny weights make that overflow, a larger weight
+    // scale keeps the bias right, and that bias is what such a layer gives.
     void fitBias(NodeId id, QuantParams &w, const TensorData &bias, double inputScale)
     {
         const std::vector<double> b = toDoubles(bias);
@@ -326,7 +338,7 @@ private:
                 get.target = joinPath(path, name);
                 get.stack = n.stack;
                 const TensorData &t = *fused_.moduleTensor(path, name);
-                get.meta = TensorMeta{t.sizes, t.dtype};
+                get.meta = TensorMeta{ t.sizes, t.dtype };
                 args.emplace_back(g_.insertBefore(id, std::move(get)));
             } else {
                 const Arg *fact = facts->attr(name);
@@ -349,13 +361,13 @@ private:
             const NodeQuant &q = quant(original);
             const bool givesInt8 = q.state == QuantState::Int8;
             if (!g_.contains(original) || (!givesInt8 && q.group < 0))
-                continue;          // a ReLU that joined, a value that is float for everyone
-            std::vector<NodeId> others;          // users that want the other form
+                continue; // a ReLU that joined, a value that is float for everyone
+            std::vector<NodeId> others; // users that want the other form
             for (NodeId user : g_.users(original)) {
                 const auto it = wantsInt8_.find(user);
                 const bool wantsInt8 = it != wantsInt8_.end() && it->second.contains(valueName(original));
-                const bool indifferent = !wantsInt8 && backend_.metadata.contains(gm_, g_[user]) && g_[user].target != "builtins.len"
-                    && readsShape(g_[user]);
+                const bool indifferent = !wantsInt8 && backend_.metadata.contains(gm_, g_[user])
+                    && g_[user].target != "builtins.len" && readsShape(g_[user]);
                 if (!indifferent && wantsInt8 != givesInt8)
                     others.push_back(user);
             }
@@ -373,8 +385,8 @@ private:
         return n.op == Opcode::CallMethod || (n.args.size() > 1 && (n.args[1] == Arg("shape") || n.args[1] == Arg("ndim")));
     }
 
-    void bridge(NodeId value, const NodeQuant &q, bool givesInt8, const std::vector<NodeId> &users, const std::vector<NodeId> &order,
-                const std::unordered_map<NodeId, size_t> &place)
+    void bridge(NodeId value, const NodeQuant &q, bool givesInt8, const std::vector<NodeId> &users,
+        const std::vector<NodeId> &order, const std::unordered_map<NodeId, size_t> &place)
     {
         std::shared_ptr<const ModuleStack> stack = g_[value].stack;
         size_t first = order.size();
@@ -395,12 +407,12 @@ private:
         if (givesInt8) {
             n.op = Opcode::CallMethod;
             n.target = "dequantize";
-            n.args = {Arg(value)};
+            n.args = { Arg(value) };
         } else {
             const QuantParams &p = params_[size_t(q.group)];
             n.op = Opcode::CallFunction;
             n.target = "torch.quantize_per_tensor";
-            n.args = {Arg(value), p.scales[0], p.zeroPoints[0], ArgDType{"torch.quint8"}};
+            n.args = { Arg(value), p.scales[0], p.zeroPoints[0], ArgDType{ "torch.quint8" } };
         }
         n.stack = stack && !stack->empty() ? stack : nullptr;
         n.source = g_[value].source;
@@ -412,21 +424,32 @@ private:
         if (!givesInt8)
             quantized_[value] = made;
         for (NodeId u : users)
-            replaceUse(u, value, made);
+            g_.replaceInput(u, value, made);
     }
 
-    // In an int8 user only what it wants as int8 changes to int8, the rest (a clamp's tensor bound) changes to float.
-    void replaceUse(NodeId user, NodeId from, NodeId to)
+    // Convolutions give channels_last, and QNNPACK's clamp kernels read that as if it were contiguous: every value lands in a
+    // wrong place.
+    void makeContiguous()
     {
-        const auto swap = [&](NodeId in) { return Arg(in == from ? to : in); };
-        const Node &n = g_[user];
-        ArgList args;
-        for (const Arg &a : n.args)
-            args.push_back(mapNodes(a, swap));
-        Kwargs kwargs;
-        for (const auto &[k, v] : n.kwargs)
-            kwargs.emplace_back(k, mapNodes(v, swap));
-        g_.setArgs(user, std::move(args), std::move(kwargs));
+        for (NodeId id : fused_.graph.order()) {
+            if (quant(id).state != QuantState::Int8 || isTail(id))
+                continue;
+            const Int8Rule &rule = *backend_.rule(fused_, fused_.graph[id]);
+            if (std::find(backend_.contiguous.begin(), backend_.contiguous.end(), rule.op) == backend_.contiguous.end())
+                continue;
+            const NodeId input = activationArg(gm_, g_[id], rule).value_or(Arg()).node();
+            if (!input || (g_[input].meta && g_[input].meta->shape.size() < 4))
+                continue; // too few dimensions for channels_last
+            Node n;
+            n.op = Opcode::CallMethod;
+            n.target = "contiguous";
+            n.args = { Arg(input) };
+            n.stack = g_[id].stack;
+            n.source = g_[id].source;
+            n.meta = g_[input].meta;
+            const NodeId made = g_.insertBefore(id, std::move(n));
+            g_.replaceInput(id, input, made);
+        }
     }
 
     // The float children and tensors of a module that is quantized now.
@@ -456,16 +479,21 @@ private:
         for (NodeId id : fused_.graph.order()) {
             const Node &n = fused_.graph[id];
             const NodeQuant &q = quant(id);
-            const bool call = n.op == Opcode::CallFunction || n.op == Opcode::CallMethod || n.op == Opcode::CallModule;
-            if (!call && q.group < 0)
+            if (n.op == Opcode::GetAttr && q.group < 0)
                 continue;
             QuantRow row;
             row.node = n.name;
             const ModuleInfo *m = fused_.moduleOf(n);
-            row.op = m ? m->shortClass() : n.op == Opcode::Placeholder ? "placeholder" : n.target;
+            const bool call = n.op == Opcode::CallFunction || n.op == Opcode::CallMethod || n.op == Opcode::CallModule;
+            row.op = m ? m->shortClass() : call ? n.target : std::string(opcodeName(n.op));
+            row.state = stateName(n, q.state);
             row.reason = q.reason;
-            row.state = stateName(q.state);
-            row.dtype = q.state == QuantState::Int8 ? "quint8" : n.meta ? std::string(dtypeName(n.meta->dtype)) : call && q.group < 0 && q.state == QuantState::NotQuantizable ? "" : "float32";
+            if (call && q.state == QuantState::NotQuantizable)
+                row.reason = n.name + " stays as it is: it gives no floating point tensor.";
+            if (q.state == QuantState::Int8)
+                row.dtype = "quint8";
+            else if (n.meta || q.group >= 0)
+                row.dtype = dtypeName(n.meta ? n.meta->dtype : DType::Float32);
             row.group = q.group;
             if (q.group >= 0) {
                 const QuantParams &p = params_[size_t(q.group)];
@@ -490,9 +518,9 @@ private:
                 row.flags.insert(row.flags.end(), it->second.begin(), it->second.end());
             row.converted = convertedName(id, q);
             if (q.state == QuantState::Int8 && !isTail(id))
-                result.report.done.push_back({row.converted, n.name + " (" + q.pattern + ") runs in int8"});
+                result.report.done.push_back({ row.converted, n.name + " (" + q.pattern + ") runs in int8" });
             if (!q.reason.empty())
-                result.report.kept.push_back({n.name, q.reason});
+                result.report.kept.push_back({ n.name, q.reason });
             result.rows.push_back(std::move(row));
         }
         result.report.changed = !(gm_.graph == fused_.graph);
@@ -500,16 +528,30 @@ private:
         return result;
     }
 
-    static const char *stateName(QuantState s)
+    static const char *stateName(const Node &n, QuantState s)
     {
         switch (s) {
-        case QuantState::Int8: return "int8";
-        case QuantState::FloatByChoice: return "float by choice";
-        case QuantState::FloatUnsupported: return "float";
-        case QuantState::Leaf: return "leaf";
-        case QuantState::NotQuantizable: break;
+        case QuantState::Int8:
+            return "int8";
+        case QuantState::FloatByChoice:
+            return "float by choice";
+        case QuantState::FloatUnsupported:
+            return "float";
+        case QuantState::Leaf:
+            return "leaf";
+        case QuantState::NotQuantizable:
+            break;
         }
-        return "not quantizable";
+        switch (n.op) {
+        case Opcode::Placeholder:
+            return "input";
+        case Opcode::GetAttr:
+            return "constant";
+        case Opcode::Output:
+            return "output";
+        default:
+            return "not quantizable";
+        }
     }
 
     std::string convertedName(NodeId id, const NodeQuant &q) const
@@ -527,10 +569,10 @@ private:
     const Backend &backend_;
     GraphModule gm_;
     Graph &g_;
-    std::vector<Range> ranges_;                       // by group
+    std::vector<Range> ranges_; // by group
     std::vector<QuantParams> params_;
-    std::unordered_map<NodeId, std::unordered_set<NodeId>> wantsInt8_;      // of each int8 node, by the ids of the float graph
-    std::unordered_map<NodeId, NodeId> quantized_;    // float value -> its quantize node
+    std::unordered_map<NodeId, std::unordered_set<NodeId>> wantsInt8_; // of each int8 node, by the ids of the float graph
+    std::unordered_map<NodeId, NodeId> quantized_; // float value -> its quantize node
     std::unordered_map<NodeId, std::vector<double>> weightScales_;
     std::unordered_map<NodeId, std::vector<std::string>> flags_;
     std::unordered_set<std::string> taken_;
@@ -546,7 +588,7 @@ Result<QuantResult> convert(const GraphModule &fused, const QuantPlan &plan, con
         return backend.error();
     for (NodeId id : fused.graph.order())
         if (!plan.nodes.contains(id))
-            return Error{"Cannot convert: node " + fused.graph[id].name + " is new since the plan was made; plan again."};
+            return Error{ "Cannot convert: node " + fused.graph[id].name + " is new since the plan was made; plan again." };
     return Converter(fused, plan, calibration, **backend).run();
 }
 

@@ -1,5 +1,5 @@
-// The export folder: code, weights, report and recipe. model.py comes from python_source.cpp; here the state is put together under the
-// keys that its modules register, and every file is written beside its target and renamed.
+// The export folder: code, weights, report and recipe. model.py comes from python_source.cpp; here the state is put together
+// under the keys that its modules register, and every file is written beside its target and renamed.
 #include "passes/export_python.h"
 
 #include <filesystem>
@@ -10,11 +10,16 @@
 #include "model/io/fxt.h"
 #include "passes/python_source.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
-void collect(const Arg &value, std::vector<Tensor> &out) { forEachTensor(value, [&](const Tensor &t) { out.push_back(t); }); }
+void collect(const Arg &value, std::vector<Tensor> &out)
+{
+    forEachTensor(value, [&](const Tensor &t) { out.push_back(t); });
+}
 
 std::string counted(const char *what, size_t i)
 {
@@ -25,13 +30,13 @@ std::string counted(const char *what, size_t i)
 Result<NamedTensors> state(const GraphModule &gm, const PythonSource &source, const ExportOptions &options)
 {
     NamedTensors out;
-    std::map<const TensorData *, Tensor> stored;      // tied tensors stay one
+    std::map<const TensorData *, Tensor> stored; // tied tensors stay one
     const auto add = [&](const std::string &name, const Tensor &t) -> Status {
         Tensor &s = stored[t.get()];
         if (!s) {
             Result<Tensor> c = contiguous(t);
             if (!c)
-                return Error{"Cannot store " + name + ": " + c.message()};
+                return Error{ "Cannot store " + name + ": " + c.message() };
             s = *c;
         }
         out.emplace_back(name, s);
@@ -54,7 +59,7 @@ Result<NamedTensors> state(const GraphModule &gm, const PythonSource &source, co
     for (const Arg &a : options.sampleInputs)
         collect(a, inputs);
     collect(options.sampleOutput, outputs);
-    for (const auto &[what, list] : {std::pair("input", &inputs), std::pair("output", &outputs)})
+    for (const auto &[what, list] : { std::pair("input", &inputs), std::pair("output", &outputs) })
         for (size_t i = 0; i < list->size(); ++i)
             if (Status s = add(counted(what, i), (*list)[i]); !s)
                 return s.error();
@@ -81,7 +86,7 @@ Status exportPython(const GraphModule &gm, const ExportOptions &options)
     std::error_code failed;
     fs::create_directories(options.directory, failed);
     if (failed)
-        return Error{"Cannot make the folder " + options.directory + ": " + failed.message() + "; choose another one."};
+        return Error{ "Cannot make the folder " + options.directory + ": " + failed.message() + "; choose another one." };
     const fs::path folder(options.directory);
     for (const auto &[path, file] : source->scripts)
         if (const ModuleInfo *m = gm.modules.find(path); m && m->script)
@@ -89,8 +94,8 @@ Status exportPython(const GraphModule &gm, const ExportOptions &options)
                 return s;
     if (Status s = writeTorchWeights(*weights, (folder / "weights.pt").string()); !s)
         return s;
-    const std::pair<const char *, const std::string *> texts[] = {
-        {"model.py", &source->text}, {"report.json", &options.reportJson}, {"recipe.json", &options.recipeJson}};
+    const std::pair<const char *, const std::string *> texts[]
+        = { { "model.py", &source->text }, { "report.json", &options.reportJson }, { "recipe.json", &options.recipeJson } };
     for (const auto &[name, text] : texts)
         if (!text->empty())
             if (Status s = writeFileAtomically((folder / name).string(), *text); !s)

@@ -11,9 +11,11 @@
 #include "passes/backends.h"
 #include "passes/quantize.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 bool below(const std::string &path, const std::string &root)
 {
@@ -27,9 +29,14 @@ bool reads(const Arg &arg)
     return found;
 }
 
-class Planner {
+class Planner
+{
 public:
-    Planner(const GraphModule &gm, const Backend &backend, QuantPlan &plan) : gm_(gm), g_(gm.graph), backend_(backend), plan_(plan)
+    Planner(const GraphModule &gm, const Backend &backend, QuantPlan &plan)
+        : gm_(gm)
+        , g_(gm.graph)
+        , backend_(backend)
+        , plan_(plan)
     {
     }
 
@@ -45,7 +52,8 @@ public:
 private:
     // --- what a node gives ---
 
-    // A floating point tensor, as far as can be known: from the shapes of the trace, else by torch's all_node_args_have_no_tensors.
+    // A floating point tensor, as far as can be known: from the shapes of the trace, else by torch's
+    // all_node_args_have_no_tensors.
     bool givesFloat(NodeId id) const
     {
         const Node &n = g_[id];
@@ -81,7 +89,8 @@ private:
             return false;
         const auto named = [&](const std::string &full) {
             return std::any_of(c.floatTypes.begin(), c.floatTypes.end(), [&](const std::string &t) {
-                return full == t || (full.ends_with(t) && full[full.size() - t.size() - 1] == '.') || t == "nn." + full.substr(full.rfind('.') + 1);
+                return full == t || (full.ends_with(t) && full[full.size() - t.size() - 1] == '.')
+                    || t == "nn." + full.substr(full.rfind('.') + 1);
             });
         };
         const ModuleInfo *m = gm_.moduleOf(n);
@@ -89,7 +98,7 @@ private:
             return named(n.target);
         if (named(m->className))
             return true;
-        const ModuleInfo *inner = gm_.modules.find(m->path + ".0");        // ConvReLU2d: the Conv2d in it counts
+        const ModuleInfo *inner = gm_.modules.find(m->path + ".0"); // ConvReLU2d: the Conv2d in it counts
         return m->className.starts_with("torch.ao.nn.intrinsic.") && inner && named(inner->className);
     }
 
@@ -160,7 +169,7 @@ private:
                 return "its padding is given as a word";
             weight = gm_.moduleTensor(path, "weight");
         } else {
-            for (const char *name : {"weight", "bias"}) {
+            for (const char *name : { "weight", "bias" }) {
                 const auto arg = callArg(gm_, n, rule, name);
                 if (arg && arg->node() && g_[arg->node()].op != Opcode::GetAttr)
                     return std::string("its ") + name + " is computed in the graph";
@@ -188,7 +197,9 @@ private:
                 plan_.nodes[id] = q;
                 continue;
             }
-            if (m && (m->kind == ModuleKind::Script || m->kind == ModuleKind::Opaque || m->kind == ModuleKind::Graph || m->keepFloat)) {
+            if (m
+                && (m->kind == ModuleKind::Script || m->kind == ModuleKind::Opaque || m->kind == ModuleKind::Graph
+                    || m->keepFloat)) {
                 q.state = QuantState::Leaf;
                 q.reason = n.name + " stays float: " + m->shortClass() + " is a leaf, what is inside is not quantized.";
                 plan_.nodes[id] = q;
@@ -234,7 +245,8 @@ private:
             return false;
         const Int8Rule *rule = backend_.rule(gm_, r);
         const ModuleInfo *m = gm_.moduleOf(r);
-        if (!rule || rule->int8Relu.empty() || (m && (m->className == rule->fused || m->keepFloat)) || !obstacle(r, *rule).empty())
+        if (!rule || rule->int8Relu.empty() || (m && (m->className == rule->fused || m->keepFloat))
+            || !obstacle(r, *rule).empty())
             return false;
         if (rule->form != Int8Form::Binary && !backend_.relu.contains(gm_, n))
             return false;
@@ -302,9 +314,9 @@ private:
     const Backend &backend_;
     QuantPlan &plan_;
     std::unordered_map<NodeId, bool> isFloat_;
-    std::unordered_map<NodeId, const Int8Rule *> rules_;        // of the first node of each matched pattern
-    std::unordered_map<NodeId, int> observer_;                  // of each observed value
-    std::vector<std::optional<QuantParams>> observers_;         // with what is fixed about them
+    std::unordered_map<NodeId, const Int8Rule *> rules_; // of the first node of each matched pattern
+    std::unordered_map<NodeId, int> observer_; // of each observed value
+    std::vector<std::optional<QuantParams>> observers_; // with what is fixed about them
 };
 
 } // namespace

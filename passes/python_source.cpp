@@ -1,9 +1,9 @@
 // A traced graph is flat; people write modules. The nodes remember which module's forward made them, so a forward can be
-// written back for every module whose nodes are still one piece: contiguous, reading only what lies below the module, and the same for
-// every call of it. A module that edits have torn is written out in its parent, which is always right.
+// written back for every module whose nodes are still one piece: contiguous, reading only what lies below the module, and the
+// same for every call of it. A module that edits have torn is written out in its parent, which is always right.
 //
-// Three steps. `Scopes` cuts the node list into nested calls. `write` turns each into the text of a forward. `defineClasses` gives modules with the
-// same text one class, whose constructor takes the facts in which they differ.
+// Three steps. `Scopes` cuts the node list into nested calls. `write` turns each into the text of a forward. `defineClasses`
+// gives modules with the same text one class, whose constructor takes the facts in which they differ.
 #include "passes/python_source.h"
 
 #include <algorithm>
@@ -20,16 +20,27 @@
 #include "passes/edits.h"
 #include "passes/nn_signatures.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 constexpr size_t kWidth = 118;
 
-bool plainName(std::string_view s) { return isPythonIdentifier(s) && !isPythonKeyword(s); }
-bool allDigits(std::string_view s) { return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; }); }
+bool plainName(std::string_view s)
+{
+    return isPythonIdentifier(s) && !isPythonKeyword(s);
+}
+bool allDigits(std::string_view s)
+{
+    return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
 
-std::string lastPart(std::string_view path) { return std::string(path.substr(path.rfind('.') + 1)); }
+std::string lastPart(std::string_view path)
+{
+    return std::string(path.substr(path.rfind('.') + 1));
+}
 std::string parentOf(std::string_view path)
 {
     const size_t dot = path.rfind('.');
@@ -75,9 +86,9 @@ std::string camelCase(std::string_view text)
 // A constructor call: facts as text, and modules inside it as further calls.
 struct Ctor {
     struct Field {
-        std::string name;                       // empty: positional
-        std::string text;                       // literal, unless there is a child
-        std::string unlessDefault;              // not written when text equals this
+        std::string name; // empty: positional
+        std::string text; // literal, unless there is a child
+        std::string unlessDefault; // not written when text equals this
         std::shared_ptr<Ctor> child;
     };
     std::string callee;
@@ -120,7 +131,7 @@ std::string render(const Ctor &c, size_t indent, size_t used)
     const auto written = [](const Ctor::Field &f) { return f.child || f.unlessDefault.empty() || f.text != f.unlessDefault; };
     static constexpr struct {
         const char *open, *close;
-    } brackets[] = {{"(", ")"}, {"(**{", "})"}, {"(OrderedDict([", "]))"}, {"([", "])"}};
+    } brackets[] = { { "(", ")" }, { "(**{", "})" }, { "(OrderedDict([", "]))" }, { "([", "])" } };
     const std::string open = brackets[c.style].open, close = brackets[c.style].close;
     const size_t quotes = c.style == Ctor::Ordered || c.style == Ctor::Names ? 5 : 0;
     std::string line = c.callee + open;
@@ -146,11 +157,11 @@ struct Scope {
     std::string path;
     int call = 0;
     struct Item {
-        NodeId node;                            // or
+        NodeId node; // or
         std::shared_ptr<Scope> inner;
     };
     std::vector<Item> items;
-    std::vector<NodeId> inputs, outputs;        // values that enter and leave
+    std::vector<NodeId> inputs, outputs; // values that enter and leave
 
     std::vector<NodeId> nodes() const
     {
@@ -169,13 +180,13 @@ struct Scope {
 
 // The forward of a module as text, with everything that two modules must share to share a class.
 struct Forward {
-    std::vector<std::string> lines;             // first is the def line
+    std::vector<std::string> lines; // first is the def line
     struct Buffer {
-        std::string name, initial;              // registered in __init__, loaded with the state
+        std::string name, initial; // registered in __init__, loaded with the state
         Tensor value;
     };
     std::vector<Buffer> buffers;
-    bool chain = false;                         // exactly its children, one after the other
+    bool chain = false; // exactly its children, one after the other
     std::string key() const
     {
         std::string out;
@@ -191,13 +202,19 @@ struct ClassDef {
     std::string name, doc;
     Forward forward;
     std::vector<std::pair<std::string, std::shared_ptr<Ctor>>> children;
-    std::vector<std::pair<std::string, std::string>> tensors;      // own parameters and buffers: name, constructor text
+    std::vector<std::pair<std::string, std::string>> tensors; // own parameters and buffers: name, constructor text
     std::vector<std::string> params;
 };
 
-class Writer {
+class Writer
+{
 public:
-    Writer(const GraphModule &gm, const ExportOptions &options) : gm_(gm), g_(gm.graph), options_(options) {}
+    Writer(const GraphModule &gm, const ExportOptions &options)
+        : gm_(gm)
+        , g_(gm.graph)
+        , options_(options)
+    {
+    }
 
     Result<PythonSource> write()
     {
@@ -231,7 +248,8 @@ private:
             look(v);
         if (bad.empty())
             return {};
-        return Error{"Cannot export node " + n.name + " as Python: its argument " + bad + " has no literal; replace the argument or mark its module as leaf."};
+        return Error{ "Cannot export node " + n.name + " as Python: its argument " + bad
+            + " has no literal; replace the argument or mark its module as leaf." };
     }
 
     // --- cutting the node list into calls ---
@@ -281,13 +299,13 @@ private:
 
     void findTorn(const std::vector<NodeId> &all)
     {
-        std::map<FrameKey, std::pair<size_t, size_t>> span;       // first index and count
+        std::map<FrameKey, std::pair<size_t, size_t>> span; // first index and count
         std::map<std::string, std::string> parents;
         for (size_t i = 0; i < all.size(); ++i) {
             const auto stack = frames(all[i]);
             std::string above;
             for (const ModuleFrame *f : stack) {
-                auto [it, fresh] = span.try_emplace({f->path, f->call}, i, 0);
+                auto [it, fresh] = span.try_emplace({ f->path, f->call }, i, 0);
                 if (i != it->second.first + it->second.second++)
                     torn_.insert(f->path);
                 const Node &n = g_[all[i]];
@@ -306,7 +324,7 @@ private:
         for (size_t i = begin; i < end;) {
             const auto stack = frames(all[i]);
             if (stack.size() <= depth) {
-                scope.items.push_back({all[i++], nullptr});
+                scope.items.push_back({ all[i++], nullptr });
                 continue;
             }
             auto inner = std::make_shared<Scope>();
@@ -319,7 +337,7 @@ private:
                     break;
             }
             fill(*inner, all, i, j, depth + 1);
-            scope.items.push_back({NodeId{}, inner});
+            scope.items.push_back({ NodeId{}, inner });
             scopes_.push_back(inner);
             i = j;
         }
@@ -365,7 +383,7 @@ private:
 
     struct Local {
         std::unordered_map<NodeId, std::string> names;
-        std::set<std::string> taken{"self", "torch", "nn", "F", "os", "math", "OrderedDict"};
+        std::set<std::string> taken{ "self", "torch", "nn", "F", "os", "math", "OrderedDict" };
         std::string fresh(std::string wanted)
         {
             wanted = identifier(wanted);
@@ -378,7 +396,10 @@ private:
         }
     };
 
-    std::string relative(const std::string &path, const std::string &scope) const { return scope.empty() ? path : path.substr(scope.size() + 1); }
+    std::string relative(const std::string &path, const std::string &scope) const
+    {
+        return scope.empty() ? path : path.substr(scope.size() + 1);
+    }
 
     // Children of `path` are 0, 1, 2 ..: they can be reached by index.
     bool indexed(const std::string &path) const
@@ -442,10 +463,11 @@ private:
 
     std::string functionName(const std::string &target)
     {
-        static const std::set<std::string> builtinFunctional{"linear", "avg_pool2d", "avg_pool3d", "hardtanh_", "gelu", "softplus", "pad",
-                                                             "scaled_dot_product_attention", "leaky_relu_", "elu_", "one_hot", "logsigmoid"};
+        static const std::set<std::string> builtinFunctional{ "linear", "avg_pool2d", "avg_pool3d", "hardtanh_", "gelu",
+            "softplus", "pad", "scaled_dot_product_attention", "leaky_relu_", "elu_", "one_hot", "logsigmoid" };
         const std::string name = lastPart(target);
-        if (target.starts_with("torch.nn.functional.") || (target.starts_with("torch._C._nn.") && builtinFunctional.contains(name))) {
+        if (target.starts_with("torch.nn.functional.")
+            || (target.starts_with("torch._C._nn.") && builtinFunctional.contains(name))) {
             usesFunctional_ = true;
             return "F." + name;
         }
@@ -517,8 +539,8 @@ private:
             }
             std::string operator()(const std::shared_ptr<const ArgSlice> &v)
             {
-                return std::string(v->isRange ? "range(" : "slice(") + w.literal(v->start, local) + ", " + w.literal(v->stop, local) + ", "
-                    + w.literal(v->step, local) + ")";
+                return std::string(v->isRange ? "range(" : "slice(") + w.literal(v->start, local) + ", "
+                    + w.literal(v->stop, local) + ", " + w.literal(v->step, local) + ")";
             }
             std::string operator()(const std::shared_ptr<const ArgNamedTuple> &v)
             {
@@ -528,7 +550,7 @@ private:
                 return w.functionName(v->type) + "(" + out + ")";
             }
         };
-        return std::visit(Visitor{*this, local}, arg.value());
+        return std::visit(Visitor{ *this, local }, arg.value());
     }
 
     // What stands between brackets: x[:, 1:-1, None].
@@ -552,9 +574,9 @@ private:
 
     std::string expression(const Node &n, const Local &local, const std::string &scope)
     {
-        static const std::map<std::string, std::string> infix{
-            {"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"truediv", "/"}, {"floordiv", "//"}, {"mod", "%"}, {"pow", "**"}, {"matmul", "@"},
-            {"eq", "=="}, {"ne", "!="}, {"lt", "<"}, {"le", "<="}, {"gt", ">"}, {"ge", ">="}, {"and_", "&"}, {"or_", "|"}, {"xor", "^"}};
+        static const std::map<std::string, std::string> infix{ { "add", "+" }, { "sub", "-" }, { "mul", "*" }, { "truediv", "/" },
+            { "floordiv", "//" }, { "mod", "%" }, { "pow", "**" }, { "matmul", "@" }, { "eq", "==" }, { "ne", "!=" },
+            { "lt", "<" }, { "le", "<=" }, { "gt", ">" }, { "ge", ">=" }, { "and_", "&" }, { "or_", "|" }, { "xor", "^" } };
         const auto arguments = [&](size_t from) {
             std::string out;
             for (size_t i = from; i < n.args.size(); ++i)
@@ -598,7 +620,7 @@ private:
     {
         Forward f;
         Local local;
-        std::set<std::string> flowing;                 // parameters of forward: a value that replaces one may take its name
+        std::set<std::string> flowing; // parameters of forward: a value that replaces one may take its name
         std::string signature = "def forward(self";
         const auto parameter = [&](NodeId id, const std::string &name, const std::string &text) {
             local.names[id] = name;
@@ -617,7 +639,7 @@ private:
                 parameter(id, name, name + (n.args.empty() ? "" : "=" + literal(n.args[0], local)));
             }
         } else {
-            static const char *names[] = {"x", "y", "z"};
+            static const char *names[] = { "x", "y", "z" };
             for (size_t i = 0; i < scope.inputs.size(); ++i) {
                 const std::string name = local.fresh(i < 3 ? names[i] : "x" + std::to_string(i));
                 parameter(scope.inputs[i], name, name);
@@ -637,7 +659,7 @@ private:
         f.chain = scope.inputs.size() == 1 && scope.outputs.size() == 1;
         NodeId previous = scope.inputs.empty() ? NodeId{} : scope.inputs[0];
         std::vector<std::string> called;
-        std::vector<std::pair<std::string, std::string>> statements;       // variable and expression
+        std::vector<std::pair<std::string, std::string>> statements; // variable and expression
         for (size_t i = 0; i < scope.items.size(); ++i) {
             const Scope::Item &item = scope.items[i];
             const std::vector<NodeId> ins = inputsOf(item);
@@ -652,13 +674,16 @@ private:
                 results = item.inner->outputs;
             } else {
                 Node n = g_[item.node];
-                word = n.op == Opcode::CallModule ? moduleWord(n.target, scope.path) : n.op == Opcode::GetAttr ? lastPart(n.target) : functionWord(n);
-                results = {item.node};
+                word = n.op == Opcode::CallModule ? moduleWord(n.target, scope.path)
+                    : n.op == Opcode::GetAttr     ? lastPart(n.target)
+                                                  : functionWord(n);
+                results = { item.node };
                 child = n.op == Opcode::CallModule && n.args.size() == 1 && n.kwargs.empty() && n.args[0].node() ? n.target : "";
                 literalsToBuffers(n, scope, f, state);
                 text = expression(n, local, scope.path);
             }
-            f.chain = f.chain && !child.empty() && parentOf(child) == scope.path && ins.size() == 1 && ins[0] == previous && results.size() == 1;
+            f.chain = f.chain && !child.empty() && parentOf(child) == scope.path && ins.size() == 1 && ins[0] == previous
+                && results.size() == 1;
             called.push_back(lastPart(child));
             previous = results.empty() ? NodeId{} : results[0];
             std::string left;
@@ -699,18 +724,22 @@ private:
         return f;
     }
 
-    // Scales and zero points and tensors that the graph holds as literals become buffers: they belong to the weights, not to the code.
+    // Scales and zero points and tensors that the graph holds as literals become buffers: they belong to the weights, not to the
+    // code.
     void literalsToBuffers(Node &n, const Scope &scope, Forward &f, std::vector<std::pair<std::string, Tensor>> *state)
     {
         const auto add = [&](const std::string &wanted, const std::string &initial, Tensor value) {
             std::string name = wanted;
-            const auto used = [&] { return std::any_of(f.buffers.begin(), f.buffers.end(), [&](const auto &b) { return b.name == name; }); };
-            for (int i = 1; used() || gm_.modules.contains(joinPath(scope.path, name)) || gm_.tensors.contains(joinPath(scope.path, name)); ++i)
+            const auto used
+                = [&] { return std::any_of(f.buffers.begin(), f.buffers.end(), [&](const auto &b) { return b.name == name; }); };
+            for (int i = 1;
+                 used() || gm_.modules.contains(joinPath(scope.path, name)) || gm_.tensors.contains(joinPath(scope.path, name));
+                 ++i)
                 name = wanted.substr(0, wanted.size() - (wanted.ends_with("_0") ? 2 : 0)) + "_" + std::to_string(i);
-            f.buffers.push_back({name, initial, value});
+            f.buffers.push_back({ name, initial, value });
             if (state)
                 state->emplace_back(joinPath(scope.path, name), std::move(value));
-            return ArgSymbol{"self." + name};
+            return ArgSymbol{ "self." + name };
         };
         const auto scales = [&](size_t at, const std::string &word) {
             if (at + 1 >= n.args.size() || !n.args[at].as<double>() || !n.args[at + 1].as<int64_t>())
@@ -772,7 +801,7 @@ private:
         for (const auto &[path, m] : gm_.modules) {
             if (path.empty())
                 continue;
-            bool hidden = false;          // what a leaf holds is made by its constructor
+            bool hidden = false; // what a leaf holds is made by its constructor
             for (std::string up = parentOf(path); !up.empty() && !hidden; up = parentOf(up))
                 hidden = leaves.contains(up);
             if (!hidden)
@@ -782,7 +811,8 @@ private:
 
     void writeForwards()
     {
-        std::sort(scopes_.begin(), scopes_.end(), [](const auto &a, const auto &b) { return std::pair(a->path, a->call) < std::pair(b->path, b->call); });
+        std::sort(scopes_.begin(), scopes_.end(),
+            [](const auto &a, const auto &b) { return std::pair(a->path, a->call) < std::pair(b->path, b->call); });
         // Which modules are chains decides how their children are reached, so that is found out first.
         for (const auto &s : scopes_)
             if (!forwards_.contains(s->path)) {
@@ -803,7 +833,7 @@ private:
     {
         if (text == def)
             return true;
-        if (text.size() > 2 && text.front() == '(') {          // (1, 1) is 1
+        if (text.size() > 2 && text.front() == '(') { // (1, 1) is 1
             std::string body = text.substr(1, text.size() - 2);
             for (size_t at = 0; at <= body.size();) {
                 size_t comma = std::min(body.find(',', at), body.size());
@@ -827,27 +857,30 @@ private:
             if (std::none_of(out_.scripts.begin(), out_.scripts.end(), [&](const auto &s) { return s.first == m.path; }))
                 out_.scripts.emplace_back(m.path, file);
             c->callee = "script";
-            c->fields.push_back({"", doubleQuoted(file), "", nullptr});
+            c->fields.push_back({ "", doubleQuoted(file), "", nullptr });
             return c;
         }
         std::string params;
         if (name.starts_with("torch.ao.nn.intrinsic.modules.fused.")) {
             c->callee = "nn.Sequential";
-            for (const char *child : {"0", "1"})
+            for (const char *child : { "0", "1" })
                 if (const ModuleInfo *inner = gm_.modules.find(m.path + "." + child))
-                    c->fields.push_back({"", "", "", leafCtor(*inner)});
+                    c->fields.push_back({ "", "", "", leafCtor(*inner) });
             return c;
         }
         if (name.starts_with("torch.ao.nn.")) {
             c->callee = "Quantized" + m.shortClass();
             quantizedClasses_.insert(m.shortClass());
-            params = name.find("inear") != std::string::npos ? "in_features, out_features" : "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1";
+            params = name.find("inear") != std::string::npos
+                ? "in_features, out_features"
+                : "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1";
         } else {
             for (const NnSignature &s : kNnSignatures)
                 if (s.className == name)
                     params = s.params;
             if (m.kind == ModuleKind::Opaque) {
-                imports_.insert("from " + parentOf(name) + " import " + m.shortClass() + "  # yours; made from the facts it keeps, with its weights from weights.pt");
+                imports_.insert("from " + parentOf(name) + " import " + m.shortClass()
+                    + "  # yours; made from the facts it keeps, with its weights from weights.pt");
                 c->callee = m.shortClass();
             } else if (name.starts_with("torch.nn.modules.")) {
                 c->callee = "nn." + m.shortClass();
@@ -855,19 +888,21 @@ private:
                 c->callee = name;
             }
         }
-        const auto known = std::find_if(std::begin(kNnSignatures), std::end(kNnSignatures), [&](const auto &s) { return s.className == name; });
+        const auto known = std::find_if(
+            std::begin(kNnSignatures), std::end(kNnSignatures), [&](const auto &s) { return s.className == name; });
         if (params.empty() && known == std::end(kNnSignatures)) {
-            for (const auto &[k, v] : m.attrs) {           // a class that the table does not know: say everything
+            for (const auto &[k, v] : m.attrs) { // a class that the table does not know: say everything
                 const bool tensor = v == Arg(true) && (has(m.parameters, k) || has(m.buffers, k)) && k != "bias";
                 if (!tensor && k != "device" && k != "dtype")
-                    c->fields.push_back({k, k == "bias" && v.isNone() ? "False" : literalOf(v), k == "bias" ? "True" : "", nullptr});
+                    c->fields.push_back(
+                        { k, k == "bias" && v.isNone() ? "False" : literalOf(v), k == "bias" ? "True" : "", nullptr });
             }
             return c;
         }
         bool positional = true;
         size_t begin = 0;
         while (begin < params.size()) {
-            size_t end = begin;          // to the next comma at this level
+            size_t end = begin; // to the next comma at this level
             for (int depth = 0; end < params.size() && (params[end] != ',' || depth); ++end)
                 depth += params[end] == '(' ? 1 : params[end] == ')' ? -1 : 0;
             std::string one = params.substr(begin, end - begin);
@@ -889,13 +924,16 @@ private:
             if (pname == "stride" && def == "None" && m.attr("kernel_size") && *m.attr("kernel_size") == *value)
                 text = "None";
             const bool bare = positional && def.empty() && pname != "kernel_size";
-            c->fields.push_back({bare ? "" : pname, text, shownDefault, nullptr});
+            c->fields.push_back({ bare ? "" : pname, text, shownDefault, nullptr });
             positional = positional && def.empty();
         }
         return c;
     }
 
-    static bool has(const std::vector<std::string> &list, const std::string &s) { return std::find(list.begin(), list.end(), s) != list.end(); }
+    static bool has(const std::vector<std::string> &list, const std::string &s)
+    {
+        return std::find(list.begin(), list.end(), s) != list.end();
+    }
 
     std::vector<std::pair<std::string, std::string>> ownTensors(const std::string &path)
     {
@@ -910,7 +948,8 @@ private:
             if (e->tensor->sizes.size() == 1)
                 shape += ",";
             const bool parameter = e->parameter && isFloatingPoint(e->tensor->dtype);
-            std::string text = "torch.empty((" + shape + ")" + (e->tensor->dtype == DType::Float32 ? "" : ", dtype=torch." + std::string(dtypeName(e->tensor->dtype))) + ")";
+            std::string text = "torch.empty((" + shape + ")"
+                + (e->tensor->dtype == DType::Float32 ? "" : ", dtype=torch." + std::string(dtypeName(e->tensor->dtype))) + ")";
             out.emplace_back(lastPart(fqn), parameter ? "nn.Parameter(" + text + ")" : text);
         }
         return out;
@@ -981,11 +1020,12 @@ private:
             c->style = chain && !counted ? Ctor::Ordered : list ? Ctor::List : names ? Ctor::Names : Ctor::Plain;
             usesOrdered_ |= c->style == Ctor::Ordered;
             for (const std::string &child : children)
-                c->fields.push_back({counted && (chain || list) ? "" : child, "", "", ctorOf(joinPath(path, child))});
+                c->fields.push_back({ counted && (chain || list) ? "" : child, "", "", ctorOf(joinPath(path, child)) });
             ctors_[path] = c;
             return {};
         }
-        std::string key = (path.empty() ? "root|" : "") + (forward == forwards_.end() ? std::string("holds") : forward->second.key());
+        std::string key
+            = (path.empty() ? "root|" : "") + (forward == forwards_.end() ? std::string("holds") : forward->second.key());
         for (const std::string &child : children)
             key += "|" + child + ":" + ctorOf(joinPath(path, child))->shape();
         for (const auto &[name, text] : tensors)
@@ -1010,9 +1050,10 @@ private:
         def.tensors = ownTensors(first);
 
         // Facts in which the modules differ become parameters of the constructor; facts that differ alike become one.
-        std::vector<std::vector<std::shared_ptr<Ctor>>> trees;         // per module, per child
+        std::vector<std::vector<std::shared_ptr<Ctor>>> trees; // per module, per child
         std::vector<std::vector<Ctor::Field *>> facts;
-        const std::vector<std::string> children = childrenOf_.contains(first) ? childrenOf_.at(first) : std::vector<std::string>{};
+        const std::vector<std::string> children
+            = childrenOf_.contains(first) ? childrenOf_.at(first) : std::vector<std::string>{};
         for (const std::string &path : paths) {
             trees.emplace_back();
             facts.emplace_back();
@@ -1021,15 +1062,15 @@ private:
                 trees.back().back()->literals(facts.back());
             }
         }
-        std::vector<std::string> owner;            // child that each fact belongs to
+        std::vector<std::string> owner; // child that each fact belongs to
         for (size_t c = 0; c < children.size(); ++c) {
             std::vector<Ctor::Field *> own;
             trees.front()[c]->literals(own);
             owner.insert(owner.end(), own.size(), children[c]);
         }
         std::map<std::vector<std::string>, std::string> known;
-        std::vector<std::pair<std::string, size_t>> params;            // name, column
-        std::set<std::string> names{"self"};
+        std::vector<std::pair<std::string, size_t>> params; // name, column
+        std::set<std::string> names{ "self" };
         for (size_t col = 0; col < owner.size(); ++col) {
             std::vector<std::string> column;
             for (const auto &row : facts)
@@ -1040,7 +1081,9 @@ private:
             if (fresh) {
                 std::string name = facts.front()[col]->name;
                 if (name.empty())
-                    name = positionalName(*trees.front()[size_t(std::find(children.begin(), children.end(), owner[col]) - children.begin())], facts.front()[col]);
+                    name = positionalName(
+                        *trees.front()[size_t(std::find(children.begin(), children.end(), owner[col]) - children.begin())],
+                        facts.front()[col]);
                 std::string full = identifier(name);
                 if (!names.insert(full).second) {
                     full = identifier(owner[col] + "_" + name);
@@ -1057,7 +1100,7 @@ private:
             auto c = std::make_shared<Ctor>();
             c->callee = def.name;
             for (const auto &[name, col] : params)
-                c->fields.push_back({name, facts[i][col]->text, "", nullptr});
+                c->fields.push_back({ name, facts[i][col]->text, "", nullptr });
             ctors_[paths[i]] = c;
         }
         for (auto &[field, name] : parameterOf_)
@@ -1075,8 +1118,10 @@ private:
         const bool linear = c.callee.find("Linear") != std::string::npos, conv = c.callee.find("Conv") != std::string::npos;
         for (size_t i = 0; i < c.fields.size(); ++i)
             if (&c.fields[i] == field)
-                return linear ? (i ? "out_features" : "in_features") : conv ? (i ? "out_channels" : "in_channels")
-                    : c.callee == "nn.BatchNorm2d" || c.callee == "nn.BatchNorm1d" ? "num_features" : "value";
+                return linear                                                      ? (i ? "out_features" : "in_features")
+                    : conv                                                         ? (i ? "out_channels" : "in_channels")
+                    : c.callee == "nn.BatchNorm2d" || c.callee == "nn.BatchNorm1d" ? "num_features"
+                                                                                   : "value";
         for (const Ctor::Field &f : c.fields)
             if (f.child)
                 if (const std::string name = positionalName(*f.child, field); !name.empty())
@@ -1124,10 +1169,11 @@ private:
     std::string header()
     {
         const bool int8 = !options_.engine.empty();
-        std::string out = "\"\"\"" + docText(gm_.rootClass) + (int8 ? " in int8 (engine " + options_.engine + ")" : "") + ", exported by Fuseboard"
-            + (options_.madeFrom.empty() ? "" : " from " + docText(options_.madeFrom)) + ".\n";
+        std::string out = "\"\"\"" + docText(gm_.rootClass) + (int8 ? " in int8 (engine " + options_.engine + ")" : "")
+            + ", exported by Fuseboard" + (options_.madeFrom.empty() ? "" : " from " + docText(options_.madeFrom)) + ".\n";
         if (!gm_.provenance.source.empty())
-            out += "\nTraced from " + docText(gm_.provenance.source) + " with PyTorch " + docText(gm_.provenance.torchVersion) + ".\n";
+            out += "\nTraced from " + docText(gm_.provenance.source) + " with PyTorch " + docText(gm_.provenance.torchVersion)
+                + ".\n";
         if (!options_.steps.empty()) {
             out += "\nHow it was made:\n";
             for (size_t i = 0; i < options_.steps.size(); ++i) {
@@ -1135,7 +1181,8 @@ private:
                 out += wrapped(docText(options_.steps[i]), "  " + mark, std::string(2 + mark.size(), ' ')) + "\n";
             }
         }
-        out += "\nload() gives the model in eval mode with the weights of weights.pt; `python model.py` checks it against a stored sample.\n\"\"\"\n";
+        out += "\nload() gives the model in eval mode with the weights of weights.pt; `python model.py` checks it against a "
+               "stored sample.\n\"\"\"\n";
         out += "import os\n";
         for (const std::string &line : imports_)
             if (line.starts_with("import "))
@@ -1156,11 +1203,13 @@ private:
     {
         std::string out;
         if (!out_.scripts.empty())
-            out += "\n\ndef script(name):\n    \"\"\"A module of yours that was not traced through: it travels as TorchScript beside this file.\"\"\"\n"
+            out += "\n\ndef script(name):\n    \"\"\"A module of yours that was not traced through: it travels as TorchScript "
+                   "beside this file.\"\"\"\n"
                    "    return torch.jit.load(os.path.join(HERE, name), map_location=\"cpu\")\n";
         if (usesHolder_)
             out += "\n\nclass Holder(nn.Module):\n    \"\"\"Modules that are called one by one from outside.\"\"\"\n\n"
-                   "    def __init__(self, **modules):\n        super().__init__()\n        for name, module in modules.items():\n"
+                   "    def __init__(self, **modules):\n        super().__init__()\n        for name, module in "
+                   "modules.items():\n"
                    "            self.add_module(name, module)\n";
         out += quantizedSource();
         for (const ClassDef &c : classes_)
@@ -1198,23 +1247,31 @@ class QuantizedWeight(nn.Module):
         if (quantizedClasses_.empty())
             return {};
         std::string out = quantizedBase();
-        for (const std::string dims : {"1", "2", "3"}) {
+        for (const std::string dims : { "1", "2", "3" }) {
             const bool relu = quantizedClasses_.contains("ConvReLU" + dims + "d");
             if (!relu && !quantizedClasses_.contains("Conv" + dims + "d"))
                 continue;
             const std::string conv = "conv" + dims + "d", name = "QuantizedConv" + dims + "d";
-            out += "\n\nclass " + name + "(QuantizedWeight):\n"
-                   "    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1):\n"
-                   "        super().__init__()\n"
-                   "        wide = lambda v: (v,) * " + dims + " if isinstance(v, int) else v\n"
-                   "        self.stride, self.padding, self.dilation, self.groups = wide(stride), wide(padding), wide(dilation), groups\n\n"
-                   "    def pack(self):\n"
-                   "        return torch.ops.quantized." + conv + "_prepack(\n"
-                   "            self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)\n\n"
-                   "    def forward(self, x):\n"
-                   "        return torch.ops.quantized." + conv + "(x, self.packed, self.scale, self.zero_point)\n";
+            out += "\n\nclass " + name
+                + "(QuantizedWeight):\n"
+                  "    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1):\n"
+                  "        super().__init__()\n"
+                  "        wide = lambda v: (v,) * "
+                + dims
+                + " if isinstance(v, int) else v\n"
+                  "        self.stride, self.padding, self.dilation, self.groups = wide(stride), wide(padding), wide(dilation), "
+                  "groups\n\n"
+                  "    def pack(self):\n"
+                  "        return torch.ops.quantized."
+                + conv
+                + "_prepack(\n"
+                  "            self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)\n\n"
+                  "    def forward(self, x):\n"
+                  "        return torch.ops.quantized."
+                + conv + "(x, self.packed, self.scale, self.zero_point)\n";
             if (relu)
-                out += "\n\nclass QuantizedConvReLU" + dims + "d(" + name + "):\n    def forward(self, x):\n        return torch.ops.quantized." + conv
+                out += "\n\nclass QuantizedConvReLU" + dims + "d(" + name
+                    + "):\n    def forward(self, x):\n        return torch.ops.quantized." + conv
                     + "_relu(x, self.packed, self.scale, self.zero_point)\n";
         }
         const bool relu = quantizedClasses_.contains("LinearReLU");
@@ -1271,15 +1328,20 @@ class QuantizedWeight(nn.Module):
         std::string out = "\n\ndef load():\n    \"\"\"The model in eval mode, with its weights.\"\"\"\n";
         if (!options_.engine.empty()) {
             const std::string engine = doubleQuoted(options_.engine);
-            out += "    if " + engine + " not in torch.backends.quantized.supported_engines:\n"
-                   "        raise RuntimeError(\"this PyTorch has no quantized engine '" + options_.engine + "'; export again for one of \"\n"
-                   "                           + \", \".join(torch.backends.quantized.supported_engines))\n"
-                   "    torch.backends.quantized.engine = " + engine + "\n";
+            out += "    if " + engine
+                + " not in torch.backends.quantized.supported_engines:\n"
+                  "        raise RuntimeError(\"this PyTorch has no quantized engine '"
+                + options_.engine
+                + "'; export again for one of \"\n"
+                  "                           + \", \".join(torch.backends.quantized.supported_engines))\n"
+                  "    torch.backends.quantized.engine = "
+                + engine + "\n";
         }
-        out += "    model = " + root.callee + "()\n"
-               "    state = weights()\n"
-               "    model.load_state_dict({name: value for name, value in state.items() if not name.startswith(\"__sample__\")})\n"
-               "    return model.eval()\n";
+        out += "    model = " + root.callee
+            + "()\n"
+              "    state = weights()\n"
+              "    model.load_state_dict({name: value for name, value in state.items() if not name.startswith(\"__sample__\")})\n"
+              "    return model.eval()\n";
         out += R"(
 
 def weights():
@@ -1293,6 +1355,13 @@ def tensors(value):
     if isinstance(value, dict):
         value = list(value.values())
     return [t for item in value for t in tensors(item)] if isinstance(value, (list, tuple)) else []
+
+
+def difference(got, expected):
+    """The largest one; inf and nan where they are expected are none."""
+    same = (got == expected) | ((got != got) & (expected != expected))
+    apart = (got.double() - expected.double()).abs().masked_fill(same, 0.0)
+    return float(apart.nan_to_num(nan=float("inf")).max()) if got.numel() else 0.0
 
 
 def check():
@@ -1309,11 +1378,13 @@ def check():
     if [t.shape for t in got] != [t.shape for t in expected]:
         print("FAILED: shapes differ:", [tuple(t.shape) for t in got], "instead of", [tuple(t.shape) for t in expected])
         return False
-    worst = max([float((a.double() - b.double()).abs().max()) for a, b in zip(got, expected) if a.numel()] or [0.0])
+    worst = max([difference(a, b) for a, b in zip(got, expected)] or [0.0])
 )";
         if (options_.tolerance > 0)
-            out += "    largest = max([float(t.double().abs().max()) for t in expected if t.numel()] or [0.0])\n"
-                   "    good = worst <= " + pythonRepr(options_.tolerance) + " * max(largest, 1.0)\n";
+            out += "    largest = max([float(t.double().nan_to_num(0.0, 0.0, 0.0).abs().max()) for t in expected if t.numel()] "
+                   "or [0.0])\n"
+                   "    good = worst <= "
+                + pythonRepr(options_.tolerance) + " * max(largest, 1.0)\n";
         else
             out += "    good = worst == 0.0\n";
         out += R"(    print("ok" if good else "FAILED", "largest difference from the stored output:", worst)
@@ -1334,16 +1405,16 @@ private:
     const Graph &g_;
     const ExportOptions &options_;
     PythonSource out_;
-    std::set<std::string> torn_;                       // modules that are written out in their parent
+    std::set<std::string> torn_; // modules that are written out in their parent
     std::shared_ptr<Scope> root_;
     std::vector<std::shared_ptr<Scope>> scopes_;
-    std::map<std::string, Forward> forwards_;          // by module path
-    std::set<std::string> chains_;                     // modules that are nn.Sequential
+    std::map<std::string, Forward> forwards_; // by module path
+    std::set<std::string> chains_; // modules that are nn.Sequential
     std::map<std::string, std::vector<std::string>> childrenOf_;
     std::map<std::string, std::shared_ptr<Ctor>> ctors_;
     std::map<Ctor::Field *, std::string> parameterOf_;
     std::vector<ClassDef> classes_;
-    std::set<std::string> classNames_{"Holder", "QuantizedWeight"};
+    std::set<std::string> classNames_{ "Holder", "QuantizedWeight" };
     std::set<std::string> quantizedClasses_;
     std::set<std::string> imports_;
     bool usesFunctional_ = false, usesHolder_ = false, usesOrdered_ = false;
@@ -1361,7 +1432,7 @@ Result<PythonSource> writePython(const GraphModule &gm, const ExportOptions &opt
             marked.push_back(path);
     for (const std::string &path : marked)
         if (auto done = unmarkLeaf(flat, path); !done)
-            return Error{"Cannot export the leaf " + path + " as Python: " + done.message()};
+            return Error{ "Cannot export the leaf " + path + " as Python: " + done.message() };
     Writer w(flat, options);
     w.prepare();
     return w.write();

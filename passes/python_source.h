@@ -7,13 +7,14 @@
 
 #include "passes/export_python.h"
 
-namespace fb {
+namespace fb
+{
 
 struct PythonSource {
     std::string text;
     // State that the graph holds as literals (scales of functions, tensor constants), under the keys that model.py registers.
     std::vector<std::pair<std::string, Tensor>> state;
-    std::vector<std::pair<std::string, std::string>> scripts;      // module path -> file name of its TorchScript
+    std::vector<std::pair<std::string, std::string>> scripts; // module path -> file name of its TorchScript
 };
 
 Result<PythonSource> writePython(const GraphModule &gm, const ExportOptions &options);

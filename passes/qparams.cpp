@@ -1,5 +1,6 @@
-// From a range to scale and zero point, in the float32 arithmetic of torch.ao's UniformQuantizationObserverBase._calculate_qparams: scales
-// must be equal to the last bit, so every division below is a float division as ATen does it.
+// From a range to scale and zero point, in the float32 arithmetic of torch.ao's
+// UniformQuantizationObserverBase._calculate_qparams: scales must be equal to the last bit, so every division below is a float
+// division as ATen does it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,9 +8,11 @@
 #include "model/exec/tensor_ops.h"
 #include "passes/quantize.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 constexpr float kEps = std::numeric_limits<float>::epsilon();
 }
 
@@ -19,13 +22,13 @@ QuantParams minMaxQParams(float min, float max, bool reduceRange)
     const float low = std::min(min, 0.0f), high = std::max(max, 0.0f);
     const float scale = std::max((high - low) / float(top), kEps);
     const float zero = -std::nearbyint(low / scale);
-    return {{double(scale)}, {int64_t(std::clamp(zero, 0.0f, float(top)))}, -1};
+    return { { double(scale) }, { int64_t(std::clamp(zero, 0.0f, float(top))) }, -1 };
 }
 
 Result<QuantParams> weightQParams(const Tensor &weight, int axis)
 {
     if (!weight)
-        return Error{"A weight to quantize is missing."};
+        return Error{ "A weight to quantize is missing." };
     Result<MinMax> range = minMax(weight, axis);
     if (!range)
         return range.error();
