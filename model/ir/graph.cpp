@@ -217,7 +217,7 @@ NodeId Graph::insertAt(size_t index, Node n, bool keepId)
     if (!keepId)
         n.id = NodeId{nextId_};
     reserveIds(n.id.value + 1);
-    if (n.name.empty() || names_.contains(n.name))
+    if (!isIdentifier(n.name) || isIllegalName(n.name) || names_.contains(n.name))
         n.name = uniqueName(candidateName(n));
     if (nodes_.size() <= n.id.value) {
         nodes_.resize(n.id.value + 1);

@@ -44,6 +44,7 @@ for item in items:
         for kind, text in (("code", traced.code), ("graph", str(traced.graph))):
             with open(f"{name}.{kind}.txt", "w", encoding="utf-8", newline="") as file:
                 file.write(text)
+        sys.modules.pop(os.path.basename(path)[:-3], None)  # the tracer loads the file itself, under its own name
         fuseboard_trace.main([source, "-o", name + ".fxt"] + (["--leaf", leaf] if leaf else []))
     except Exception as error:
         print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
