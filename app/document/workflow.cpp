@@ -234,9 +234,8 @@ std::string reportJson(const ExportRequest &request)
         Json rows = Json::array(), kept = Json::array();
         for (const QuantRow &row : request.converted->rows) {
             rows.push_back(rowJson(row));
-            if (row.reason.empty())
-                ++int8;
-            else
+            int8 += row.int8();
+            if (row.staysFloat())
                 kept.push_back({{"node", row.node}, {"reason", row.reason}});
         }
         report["int8_nodes"] = int8;
