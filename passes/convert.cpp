@@ -259,7 +259,7 @@ private:
             + ", zero_point=" + std::to_string(out.zeroPoints[0]);
         if (called)
             replaced_.push_back(q.path);
-        weightScales_[id] = w->scales;
+        weightScales_[quant(id).last] = w->scales;
         const std::string path = q.path;
         gm_.addModule(std::move(q));
         gm_.tensors.set(joinPath(path, "weight"), TensorEntry{ *codes, false, true });
@@ -312,7 +312,7 @@ private:
             }
         }
         if (enlarged)
-            flags_[id].push_back("weight scale enlarged, so that the bias fits int32");
+            flags_[quant(id).last].push_back("weight scale enlarged, so that the bias fits int32");
     }
 
     // torch.ops.quantized.OP with the arguments that its row lists.
@@ -517,7 +517,7 @@ private:
             if (const auto it = flags_.find(id); it != flags_.end())
                 row.flags.insert(row.flags.end(), it->second.begin(), it->second.end());
             row.converted = convertedName(id, q);
-            if (q.state == QuantState::Int8 && !isTail(id))
+            if (!row.converted.empty() && q.state == QuantState::Int8)
                 result.report.done.push_back({ row.converted, n.name + " (" + q.pattern + ") runs in int8" });
             if (!q.reason.empty())
                 result.report.kept.push_back({ n.name, q.reason });
@@ -558,6 +558,8 @@ private:
     {
         if (const auto it = quantized_.find(id); it != quantized_.end())
             return g_[it->second].name;
+        if (q.state == QuantState::Int8 && q.last != id)
+            return {}; // its value goes into the ReLU that joined it, and is not there any more
         if (isTail(id))
             return g_[fused_.graph.inputs(id)[0]].name;
         return g_.contains(id) && q.state != QuantState::NotQuantizable ? g_[id].name : "";

@@ -221,6 +221,10 @@ public:
         for (NodeId id : g_.order())
             if (Status s = checkArgs(g_[id]); !s)
                 return s.error();
+        for (NodeId id : g_.order())
+            if (const Node &n = g_[id];
+                n.op == Opcode::CallFunction && !n.target.starts_with("torch.") && !n.target.starts_with("operator."))
+                imported_.insert(lastPart(n.target));
         cut();
         writeForwards();
         defineClasses();
@@ -620,6 +624,7 @@ private:
     {
         Forward f;
         Local local;
+        local.taken.insert(imported_.begin(), imported_.end());
         std::set<std::string> flowing; // parameters of forward: a value that replaces one may take its name
         std::string signature = "def forward(self";
         const auto parameter = [&](NodeId id, const std::string &name, const std::string &text) {
@@ -1417,8 +1422,34 @@ private:
     std::set<std::string> classNames_{ "Holder", "QuantizedWeight" };
     std::set<std::string> quantizedClasses_;
     std::set<std::string> imports_;
+    std::set<std::string> imported_; // functions that are imported by name: no variable may hide them
     bool usesFunctional_ = false, usesHolder_ = false, usesOrdered_ = false;
 };
+
+// Random operators outside of torch (torchvision's stochastic_depth) give their input once training is over. Written as that, the
+// file needs torch alone.
+void dropRandomness(GraphModule &gm)
+{
+    const std::vector<NodeId> order = gm.graph.order();
+    for (NodeId id : order) {
+        const Node n = gm.graph[id];
+        if (n.op != Opcode::CallFunction || n.target.starts_with("torch."))
+            continue;
+        const OpView op(gm, n);
+        if (!op.info() || !op.info()->random || op.arg("training") != Arg(false) || !op.input())
+            continue;
+        gm.graph.replaceAllUses(id, op.input());
+        (void)gm.graph.erase(id);
+        const std::string path = n.modulePath();
+        const auto below = [&](const auto &table) {
+            return std::any_of(table.begin(), table.end(), [&](const auto &e) { return e.first.starts_with(path + "."); });
+        };
+        const auto &left = gm.graph.order();
+        if (!path.empty() && !below(gm.modules) && !below(gm.tensors)
+            && std::none_of(left.begin(), left.end(), [&](NodeId other) { return gm.graph[other].modulePath() == path; }))
+            gm.modules.erase(path);
+    }
+}
 
 } // namespace
 
@@ -1433,6 +1464,7 @@ Result<PythonSource> writePython(const GraphModule &gm, const ExportOptions &opt
     for (const std::string &path : marked)
         if (auto done = unmarkLeaf(flat, path); !done)
             return Error{ "Cannot export the leaf " + path + " as Python: " + done.message() };
+    dropRandomness(flat);
     Writer w(flat, options);
     w.prepare();
     return w.write();

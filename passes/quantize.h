@@ -61,7 +61,8 @@ Result<QuantParams> weightQParams(const Tensor &weight, int axis);
 
 // What happened to one node: a row of report.json and of the Layers table.
 struct QuantRow {
-    // State: "int8", "float by choice", "float", "leaf", "not quantizable", and "input", "constant", "output", which are no operators.
+    // State: "int8", "float by choice", "float", "leaf", "not quantizable", and "input", "constant", "output", which are no
+    // operators.
     std::string node, op, dtype, state, reason, observer;
     bool int8() const { return state == "int8"; }
     bool staysFloat() const { return state.starts_with("float") || state == "leaf"; }

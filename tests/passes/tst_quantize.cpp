@@ -116,7 +116,7 @@ class TstQuantize : public QObject
             if (row.reason.empty() != (row.state == "int8" || end))
                 return row.node + " is " + row.state + ": '" + row.reason + "'";
             const NodeQuant &q = m.plan.nodes.at(m.fused.graph.find(row.node));
-            if (row.state == "int8" && (row.converted.empty() || q.pattern.empty()))
+            if (row.state == "int8" && (row.converted.empty() != (m.fused.graph[q.last].name != row.node) || q.pattern.empty()))
                 return row.node + " is int8 without its facts";
             if (q.group >= 0 && !(row.scale > 0))
                 return row.node + " is observed without a scale";
