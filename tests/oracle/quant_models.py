@@ -1,5 +1,6 @@
 # Models to quantize: (model in eval mode, calibration data, leaves). GPL-3.0-or-later.
 import contextlib
+import importlib
 import os
 import sys
 
@@ -23,15 +24,18 @@ def spread(model):
     return model.eval()
 
 
-def torchvision_model(name):
+def torchvision():
     library = torch.library.Library("torchvision", "FRAGMENT")     # PyPI's torchvision beside the CPU torch: its operators do not load
     for op in ("nms", "qnms"):
         with contextlib.suppress(RuntimeError):
             library.define(op + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    import torchvision
+    return importlib.import_module("torchvision")
+
+
+def torchvision_model(name):
     torch.manual_seed(0)
     more = {"init_weights": False, "aux_logits": False} if name in ("googlenet", "inception_v3") else {}
-    return spread(getattr(torchvision.models, name)(weights=None, **more))
+    return spread(getattr(torchvision().models, name)(weights=None, **more))
 
 
 def cv(weight, bias=None):
@@ -190,6 +194,7 @@ SMALL = {
     "embedding": (Embed, torch.tensor([[0, 1, 2]]), []),
     "gelu": (lambda: Net(lambda m, x: F.gelu(m.c(x)), c=cv(1.0)), X, []),
     "norm": (norm, PAIR, []),
+    "drop_path": (lambda: nn.Sequential(cv(1.0), torchvision().ops.StochasticDepth(0.1, "row"), cv(2.0)), X, []),
 }
 
 

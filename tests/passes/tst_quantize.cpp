@@ -162,7 +162,7 @@ private slots:
         QStringList names{ "trace" };
         for (const char *name : { "nested", "residual", "residual_relu", "cat", "view", "sequential", "odd_names", "zeros",
                  "bad_data", "sigmoid", "tanh", "softmax", "alpha", "tiny", "masked", "leaf", "opaque", "keywords",
-                 "keywords_conv", "lstm", "embedding", "gelu", "norm" })
+                 "keywords_conv", "lstm", "embedding", "gelu", "norm", "drop_path" })
             names << QString::fromLatin1(name);
         QVERIFY2(judge_.oracle("quant_oracle.py", names), judge_.error);
     }
@@ -359,6 +359,10 @@ private slots:
                                    << ""
                                    << "table"
                                    << "float";
+        QTest::newRow("stochastic depth") << "drop_path"
+                                          << ""
+                                          << "stochastic_depth"
+                                          << "float";
         QTest::newRow("odd names") << "odd_names"
                                    << ""
                                    << "class_1"
@@ -438,8 +442,8 @@ private slots:
     void floatExport_data()
     {
         QTest::addColumn<QString>("leaf");
-        for (const char *name :
-            { "demo", "resnet18", "mobilenet_v2", "odd_names", "sequential", "lstm", "embedding", "keywords", "norm" })
+        for (const char *name : { "demo", "resnet18", "mobilenet_v2", "odd_names", "sequential", "lstm", "embedding", "keywords",
+                 "norm", "drop_path" })
             QTest::newRow(name) << "";
         QTest::newRow("nested") << "enc";
     }
