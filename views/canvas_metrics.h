@@ -23,8 +23,8 @@ inline QString moduleTitle(const ViewItem &item)
 
 inline QString nodesInside(int count)
 {
-    return QCoreApplication::translate("fb::Canvas", "%n nodes", nullptr, count)
-        .replace(QStringLiteral("%n"), QString::number(count));
+    return count == 1 ? QCoreApplication::translate("fb::Canvas", "1 node")
+                      : QCoreApplication::translate("fb::Canvas", "%1 nodes").arg(count);
 }
 
 } // namespace fb::canvas

@@ -44,7 +44,7 @@ NodeColour runsColour(NodeBadge::Runs runs, bool dark)
     case NodeBadge::Runs::Unknown:
         break;
     }
-    return { Theme::color(Role::Undecided, dark), tr("undecided") };
+    return { Theme::color(Role::Undecided, dark), tr("not quantized") };
 }
 
 struct Line {

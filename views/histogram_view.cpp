@@ -129,6 +129,7 @@ public:
         yAxis->setScaleType(on ? QCPAxis::stLogarithmic : QCPAxis::stLinear);
         yAxis->setTicker(
             on ? QSharedPointer<QCPAxisTicker>(new QCPAxisTickerLog) : QSharedPointer<QCPAxisTicker>(new QCPAxisTicker));
+        fitTicks();
         for (QCPBars *bars : { bars_, lit_ })
             bars->setBaseValue(on ? Floor : 0);
         bin();
@@ -164,8 +165,12 @@ protected:
     void resizeEvent(QResizeEvent *event) override
     {
         QCustomPlot::resizeEvent(event);
+        fitTicks();
         bin();
     }
+
+    // As many labels as the height has room for.
+    void fitTicks() { yAxis->ticker()->setTickCount(std::clamp(height() / 45, 2, 6)); }
 
     void changeEvent(QEvent *event) override
     {

@@ -43,7 +43,8 @@ RulesView::RulesView(QWidget *parent)
     table_->verticalHeader()->hide();
     table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 8);
     table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-    table_->horizontalHeader()->setSectionResizeMode(PatternColumn, QHeaderView::Stretch);
+    for (int column : { PatternColumn, EffectColumn })
+        table_->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Stretch);
     table_->horizontalHeader()->setHighlightSections(false);
     table_->setSelectionBehavior(QAbstractItemView::SelectRows);
     table_->setSelectionMode(QAbstractItemView::SingleSelection);

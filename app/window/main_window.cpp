@@ -106,6 +106,9 @@ MainWindow::MainWindow(QWidget *parent)
     connectViews();
     connectDocument();
     resize(1280, 800);
+    resizeDocks({treeDock_, rulesDock_}, {420, 200}, Qt::Vertical);
+    resizeDocks({treeDock_, inspectorDock_}, {250, 280}, Qt::Horizontal);
+    resizeDocks({codeDock_}, {280}, Qt::Vertical);
     firstState_ = saveState();
     QSettings settings;
     restoreGeometry(settings.value(QStringLiteral("geometry")).toByteArray());
@@ -142,9 +145,6 @@ void MainWindow::makeDocks()
     for (QDockWidget *d : {histogramDock_, layersDock_, problemsDock_, jobsDock_})
         tabifyDockWidget(codeDock_, d);
     codeDock_->raise();
-    resizeDocks({treeDock_, rulesDock_}, {420, 200}, Qt::Vertical);
-    resizeDocks({treeDock_, inspectorDock_}, {230, 280}, Qt::Horizontal);
-    resizeDocks({codeDock_}, {290}, Qt::Vertical);
 }
 
 QAction *MainWindow::action(const QString &text, const QKeySequence &keys, std::function<void()> run)

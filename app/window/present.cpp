@@ -35,7 +35,7 @@ const QuantRow *rowOf(const GraphDocument &doc, const std::string &name)
 {
     if (doc.isInt8())
         for (const QuantRow &row : doc.state().converted->rows)
-            if (row.node == name)
+            if (row.node == name || row.converted == name)
                 return &row;
     return nullptr;
 }
@@ -108,7 +108,9 @@ QHash<uint32_t, NodeBadge> presentBadges(const GraphDocument &doc)
             badge.runs = runs(q->state);
             badge.reason = qs(q->reason);
         } else if (const QuantRow *row = rowOf(doc, n.name)) {
-            badge.runs = row->reason.empty() ? NodeBadge::Runs::Int8 : NodeBadge::Runs::FloatUnsupported;
+            badge.runs = row->int8() ? NodeBadge::Runs::Int8
+                : row->staysFloat() ? NodeBadge::Runs::FloatUnsupported
+                                    : badge.runs;
             badge.reason = qs(row->reason);
         } else if (doc.isInt8() && n.meta && isQuantized(n.meta->dtype)) {
             badge.runs = NodeBadge::Runs::Int8;
@@ -324,7 +326,7 @@ QVector<RuleRow> presentRules(const GraphDocument &doc)
             quantized += q.state == QuantState::Int8;
     else if (doc.isInt8())
         for (const QuantRow &row : doc.state().converted->rows)
-            quantized += row.reason.empty();
+            quantized += row.int8();
     rules.append({QStringLiteral("default"), GraphDocument::tr("default"), {}, GraphDocument::tr("int8, MinMaxObserver"), quantized, false});
     return rules;
 }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <unordered_map>
 
 namespace fb
@@ -496,8 +497,13 @@ std::string nodeSummary(const GraphModule &gm, const Node &n)
     if (kind == "leaky_relu")
         return labelled("negative_slope");
     if (kind == "quantize_per_tensor") {
-        const std::string scale = text("scale");
-        return scale.empty() ? scale : "scale " + scale + ", zero point " + text("zero_point");
+        const auto scale = v.arg("scale");
+        const auto value = scale ? scale->toDouble() : std::nullopt;
+        if (!value)
+            return {};
+        char digits[32];
+        std::snprintf(digits, sizeof digits, "%.4g", *value);
+        return std::string("scale ") + digits + ", zero point " + text("zero_point");
     }
     return {};
 }
