@@ -35,7 +35,7 @@ const QuantRow *rowOf(const GraphDocument &doc, const std::string &name)
 {
     if (doc.isInt8())
         for (const QuantRow &row : doc.state().converted->rows)
-            if (row.node == name || row.converted == name)
+            if (row.node == name || (row.int8() && row.converted == name))
                 return &row;
     return nullptr;
 }
@@ -327,7 +327,7 @@ QVector<RuleRow> presentRules(const GraphDocument &doc)
     else if (doc.isInt8())
         for (const QuantRow &row : doc.state().converted->rows)
             quantized += row.int8();
-    rules.append({QStringLiteral("default"), GraphDocument::tr("default"), {}, GraphDocument::tr("int8, MinMaxObserver"), quantized, false});
+    rules.append({QStringLiteral("default"), GraphDocument::tr("default"), {}, GraphDocument::tr("int8, MinMax"), quantized, false});
     return rules;
 }
 
