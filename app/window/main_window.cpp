@@ -438,7 +438,7 @@ void MainWindow::connectDocument()
 {
     connect(&doc_, &GraphDocument::opened, this, [this] {
         selected_.clear();
-        if (!doc_.path().startsWith(QDir::tempPath()))
+        if (!TracePanel::isScratch(doc_.path()))
             remember(doc_.path());
         pages_->setCurrentWidget(canvas_);
         canvas_->setGraph(doc_.graph(), true);

@@ -1,6 +1,7 @@
 #include "app/window/trace_panel.h"
 
 #include <QDialogButtonBox>
+#include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QFormLayout>
@@ -33,7 +34,11 @@ QLabel *wrapped(const QString &text, const QString &name)
 
 } // namespace
 
-TracePanel::TracePanel(QWidget *parent) : QDialog(parent)
+static QString scratchPrefix() { return QDir::tempPath() + QStringLiteral("/fuseboard-trace-"); }
+
+bool TracePanel::isScratch(const QString &path) { return path.startsWith(scratchPrefix()); }
+
+TracePanel::TracePanel(QWidget *parent) : QDialog(parent), folder_(scratchPrefix() + QStringLiteral("XXXXXX"))
 {
     setWindowTitle(tr("Trace a Python model"));
     setModal(false);

@@ -28,6 +28,8 @@ public:
     void addLeaf(const QString &path);
     QStringList leaves() const;
     bool isRunning() const { return tracer_.isRunning(); }
+    // Whether a file is a fresh trace that goes away with the panel that made it, so nobody should remember its path.
+    static bool isScratch(const QString &path);
 
 public slots:
     void run();
