@@ -166,26 +166,10 @@ Result<ExportRequest> quantizeModel(const QuantOptions &o, const Common &common)
     request.statsPath = o.stats;
     request.batch = o.batch;
     request.directory = o.output;
-    GraphModule int8 = model->graph;
-    auto converted = std::make_shared<QuantResult>();
-    const Result<PassReport> report = runPass(
-        "Convert to int8",
-        [&](GraphModule &gm) -> Result<PassReport> {
-            Result<QuantPlan> plan = planQuantization(gm, *config);
-            if (!plan)
-                return plan.error();
-            Result<QuantResult> result = convert(gm, *plan, *calibration);
-            if (!result)
-                return result.error();
-            *converted = std::move(*result);
-            gm = converted->graph;
-            return converted->report;
-        },
-        int8);
-    if (!report)
-        return Error{ o.file + ": " + report.message() };
-    converted->graph = std::move(int8);
-    request.converted = converted;
+    Result<std::shared_ptr<const QuantResult>> converted = convertModel(model->graph, *config, *calibration);
+    if (!converted)
+        return Error{ o.file + ": " + converted.message() };
+    request.converted = *converted;
     request.calibration = std::make_shared<const Calibration>(std::move(*calibration));
     request.floatGraph = std::make_shared<const GraphModule>(std::move(model->graph));
 
@@ -232,9 +216,9 @@ Status runQuantize(const QuantOptions &o, const Common &common)
     size_t int8 = 0;
     std::string kept;
     for (const QuantRow &row : request->converted->rows)
-        if (row.reason.empty())
+        if (row.int8())
             ++int8;
-        else
+        else if (row.staysFloat())
             kept += "  " + row.reason + "\n";
     std::string out = std::to_string(int8) + " nodes in int8 for " + request->config.backend + "\n";
     if (!kept.empty())

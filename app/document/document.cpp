@@ -1,19 +1,49 @@
 #include "app/document/document.h"
 
-#include <set>
+#include <algorithm>
 
 #include <QFileInfo>
 
 #include "app/document/workflow.h"
 #include "model/io/fxt.h"
 #include "passes/edits.h"
-#include "passes/fuse.h"
 
 namespace fb {
 
 namespace {
 
 constexpr uint64_t kCalibrationBatch = 8;
+
+// One edit on a state: what it reports and the state after it.
+struct Edited {
+    DocumentState next;
+    PassReport report;
+};
+
+Result<Edited> apply(const DocumentState &s, const QString &name, const std::string &edit, const JobContext &context)
+{
+    GraphModule gm = *s.graph;
+    const Pass pass = [&edit](GraphModule &work) -> Result<PassReport> {
+        Result<PassReport> report = applyEdits(work, "[" + edit + "]");
+        if (report)
+            return report;
+        const std::string &text = report.message();          // "edit 1 (fuse): why": here there is but one
+        const size_t why = text.find("): ");
+        return Error{why == std::string::npos ? text : text.substr(why + 3)};
+    };
+    Result<PassReport> report = runPass(name.toStdString(), pass, gm, &context.cancelled);
+    if (!report)
+        return report.error();
+    DocumentState next = s;
+    next.graph = std::make_shared<const GraphModule>(std::move(gm));
+    next.evaluation.reset();
+    next.edits.push_back(edit);
+    if (edit.find(R"("fuse")") != std::string::npos) {       // the report of an export says what was fused, by hand or not
+        next.fused.done.insert(next.fused.done.end(), report->done.begin(), report->done.end());
+        next.fused.kept = report->kept;
+    }
+    return Edited{std::move(next), std::move(*report)};
+}
 
 } // namespace
 
@@ -95,20 +125,20 @@ void GraphDocument::open(const QString &path)
         }
         auto shared = std::make_shared<const GraphModule>(std::move(*gm));
         return JobAnswer{nodesText(qsizetype(shared->graph.size())), false,
-                         [this, path, file, shared] { adopt(GraphModule(*shared), path, file); }};
+                         [this, path, file, shared] { adopt(shared, path, file); }};
     });
 }
 
-void GraphDocument::adopt(GraphModule gm, const QString &path, const QString &title)
+void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, const QString &path, const QString &title)
 {
     DocumentState state;
-    state.graph = std::make_shared<const GraphModule>(std::move(gm));
+    state.graph = std::move(gm);
     path_ = path;
     name_ = title;
     dataPath_.clear();
     extraProblems_.clear();
     history_ = {Step{tr("Open"), std::move(state)}};
-    current_ = first_ = saved_ = 0;
+    current_ = saved_ = 0;
     stateChanged();
     emit opened();
 }
@@ -118,30 +148,16 @@ void GraphDocument::edit(const QString &name, const std::string &edit)
     if (isInt8())
         return emit failed(name, tr("the graph is in int8; undo the conversion to edit it"));
     runOnState(name, QStringLiteral("edit"), [this, name, edit](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-        GraphModule gm = *s.graph;
-        const Pass pass = [&edit](GraphModule &work) -> Result<PassReport> {
-            Result<PassReport> report = applyEdits(work, "[" + edit + "]");
-            if (report)
-                return report;
-            const std::string &text = report.message();          // "edit 1 (fuse): why": here there is but one
-            const size_t why = text.find("): ");
-            return Error{why == std::string::npos ? text : text.substr(why + 3)};
-        };
-        Result<PassReport> report = runPass(name.toStdString(), pass, gm, &context.cancelled);
-        if (!report)
-            return report.error();
+        Result<Edited> edited = apply(s, name, edit, context);
+        if (!edited)
+            return edited.error();
         QStringList lines;
-        for (const PassItem &item : report->done)
-            lines << qs(item.what);
-        for (const PassItem &item : report->kept)
-            lines << qs(item.what);
-        DocumentState next = s;
-        next.graph = std::make_shared<const GraphModule>(std::move(gm));
-        next.evaluation.reset();
-        next.edits.push_back(edit);
-        return Deliver([this, name, next, lines, changed = report->changed] {
-            if (changed)
-                push(name, next);
+        for (const auto *items : {&edited->report.done, &edited->report.kept})
+            for (const PassItem &item : *items)
+                lines << qs(item.what);
+        return Deliver([this, name, edited = std::move(*edited), lines] {
+            if (edited.report.changed)
+                push(name, edited.next);
             emit done(name, lines.isEmpty() ? tr("nothing to change") : lines.join(QStringLiteral("\n")));
         });
     });
@@ -186,17 +202,12 @@ void GraphDocument::calibrate(const QString &dataPath)
         return emit failed(tr("Calibrate"), tr("the graph is in int8; undo the conversion to calibrate again"));
     const QString name = tr("Prepare: fuse");
     runOnState(name, QStringLiteral("fuse"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-        GraphModule gm = *s.graph;
-        Result<PassReport> report = runPass(name.toStdString(), fuseAll, gm, &context.cancelled);
-        if (!report)
-            return report.error();
-        DocumentState next = s;
-        next.graph = std::make_shared<const GraphModule>(std::move(gm));
-        next.edits.push_back(R"({"op": "fuse"})");
-        next.fused = *report;
-        return Deliver([this, name, next, dataPath, changed = report->changed] {
-            if (changed)
-                push(name, next);
+        Result<Edited> edited = apply(s, name, R"({"op": "fuse"})", context);
+        if (!edited)
+            return edited.error();
+        return Deliver([this, name, edited = std::move(*edited), dataPath] {
+            if (edited.report.changed)
+                push(name, edited.next);
             calibrateNow(dataPath);
         });
     });
@@ -237,29 +248,15 @@ void GraphDocument::convertToInt8()
     if (!state().calibration)
         return emit failed(name, tr("nothing was calibrated yet: calibrate on data first"));
     runOnState(name, QStringLiteral("convert"), [this, name](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-        Result<QuantPlan> plan = planQuantization(*s.graph, s.config);
-        if (!plan)
-            return plan.error();
-        auto result = std::make_shared<QuantResult>();
-        GraphModule gm = *s.graph;
-        const Pass pass = [&](GraphModule &work) -> Result<PassReport> {
-            Result<QuantResult> converted = convert(work, *plan, *s.calibration);
-            if (!converted)
-                return converted.error();
-            *result = std::move(*converted);
-            work = result->graph;
-            return result->report;
-        };
-        Result<PassReport> report = runPass(name.toStdString(), pass, gm, &context.cancelled);
-        if (!report)
-            return report.error();
+        Result<std::shared_ptr<const QuantResult>> result = convertModel(*s.graph, s.config, *s.calibration, &context.cancelled);
+        if (!result)
+            return result.error();
         DocumentState next = s;
         next.floatGraph = s.graph;
-        next.converted = result;
-        next.graph = std::make_shared<const GraphModule>(std::move(gm));
-        int int8 = 0;
-        for (const auto &[id, q] : plan->nodes)
-            int8 += q.state == QuantState::Int8;
+        next.converted = *result;
+        next.graph = std::shared_ptr<const GraphModule>(*result, &(*result)->graph);
+        const auto &rows = (*result)->rows;
+        const auto int8 = std::count_if(rows.begin(), rows.end(), [](const QuantRow &row) { return row.int8(); });
         return Deliver([this, name, next, int8] {
             push(name, next);
             emit done(name, tr("%1 in int8").arg(nodesText(int8)));

@@ -65,7 +65,7 @@ public:
     QString dataPath() const { return dataPath_; }
     QString exportedTo() const { return exportedTo_; }           // folder of the last export of this state, or empty
 
-    bool canUndo() const { return current_ > first_; }
+    bool canUndo() const { return current_ > 0; }
     bool canRedo() const { return current_ + 1 < history_.size(); }
     QString undoText() const { return canUndo() ? history_[current_].name : QString(); }
     QString redoText() const { return canRedo() ? history_[current_ + 1].name : QString(); }
@@ -77,7 +77,6 @@ public slots:
 public:
     // Each starts a job and answers by signals. On failure the document stays as it was and failed() says why.
     void open(const QString &path);
-    void adopt(GraphModule gm, const QString &path, const QString &title);    // a fresh trace
     // `edit` is one entry of EDITS.json (cli.md), the only way a graph is edited: so every session can be replayed.
     void edit(const QString &name, const std::string &edit);
     void configure(const QString &name, QuantConfig config);
@@ -105,6 +104,7 @@ private:
         QString name;
         DocumentState state;
     };
+    void adopt(std::shared_ptr<const GraphModule> gm, const QString &path, const QString &title);
     void push(const QString &name, DocumentState state);
     void stateChanged();
     void updatePlan();
@@ -115,7 +115,7 @@ private:
     void calibrateNow(const QString &dataPath);
 
     QList<Step> history_{Step{}};
-    qsizetype current_ = 0, first_ = 0, saved_ = 0;
+    qsizetype current_ = 0, saved_ = 0;
     quint64 revision_ = 0;
     QString path_, name_, dataPath_, exportedTo_;
     std::shared_ptr<const QuantPlan> plan_;

@@ -203,6 +203,28 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
     return e;
 }
 
+Result<std::shared_ptr<const QuantResult>> convertModel(const GraphModule &fused, const QuantConfig &config,
+                                                        const Calibration &calibration, const CancelFlag *cancel)
+{
+    auto result = std::make_shared<QuantResult>();
+    const Pass pass = [&](GraphModule &gm) -> Result<PassReport> {
+        Result<QuantPlan> plan = planQuantization(gm, config);
+        if (!plan)
+            return plan.error();
+        Result<QuantResult> converted = convert(gm, *plan, calibration);
+        if (!converted)
+            return converted.error();
+        *result = std::move(*converted);
+        gm = result->graph;
+        return result->report;
+    };
+    GraphModule work = fused;
+    Result<PassReport> report = runPass("Convert to int8", pass, work, cancel);
+    if (!report)
+        return report.error();
+    return std::shared_ptr<const QuantResult>(std::move(result));
+}
+
 std::string reportJson(const ExportRequest &request)
 {
     const GraphModule &gm = request.converted ? request.converted->graph : *request.floatGraph;

@@ -26,6 +26,10 @@ using Progress = std::function<void(double fraction)>;
 Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModule &int8Graph, const std::string &backend,
                                   const DataSet &data, const CancelFlag *cancel = nullptr, const Progress &progress = {});
 
+// Plans and converts as one checked pass; `fused` is untouched. `state` of its rows says what runs in int8.
+Result<std::shared_ptr<const QuantResult>> convertModel(const GraphModule &fused, const QuantConfig &config,
+                                                        const Calibration &calibration, const CancelFlag *cancel = nullptr);
+
 // Everything an export folder is made from.
 struct ExportRequest {
     std::shared_ptr<const GraphModule> floatGraph;

@@ -627,7 +627,7 @@ void MainWindow::goToSource(const QString &file, int line)
     // The trace keeps names, not places: look beside the opened file and where it was traced from.
     QStringList places{file, QFileInfo(doc_.path()).dir().filePath(file)};
     if (tracePanel_)
-        places << QFileInfo(doc_.path()).dir().filePath(QFileInfo(file).fileName());
+        places << tracePanel_->sourceFolder().filePath(file);
     for (const QString &place : places)
         if (QFileInfo(place).isFile() && QFileInfo(place).isAbsolute()) {
             QDesktopServices::openUrl(QUrl::fromLocalFile(place));
@@ -722,7 +722,7 @@ void MainWindow::trace(const QString &source)
 {
     if (!tracePanel_) {
         tracePanel_ = new TracePanel(this);
-        connect(tracePanel_, &TracePanel::traced, this, [this](const QString &file, const QString &, const QStringList &) {
+        connect(tracePanel_, &TracePanel::traced, this, [this](const QString &file) {
             traceProblems_.clear();
             doc_.setExtraProblems({});
             openFile(file);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <unordered_map>
 
 namespace fb {
 
@@ -31,51 +33,68 @@ QString stateText(QuantState state)
     return GraphDocument::tr("not quantized");
 }
 
-const QuantRow *rowOf(const GraphDocument &doc, const std::string &name)
-{
-    if (doc.isInt8())
-        for (const QuantRow &row : doc.state().converted->rows)
-            if (row.node == name || (row.int8() && row.converted == name))
-                return &row;
-    return nullptr;
-}
-
-const NodeQuant *planOf(const GraphDocument &doc, NodeId id)
-{
-    if (!doc.plan())
-        return nullptr;
-    auto it = doc.plan()->nodes.find(id);
-    return it == doc.plan()->nodes.end() ? nullptr : &it->second;
-}
-
-// The range and parameters that the observer of this value's group has chosen so far.
+// The range and parameters that an observer has chosen so far.
 struct Chosen { float min = 0, max = 0; double scale = 0; int64_t zeroPoint = 0; };
 
-std::optional<Chosen> chosenFor(const GraphDocument &doc, NodeId id)
-{
-    const NodeQuant *q = planOf(doc, id);
-    const auto &calibration = doc.state().calibration;
-    if (!q || q->group < 0 || !calibration)
-        return std::nullopt;
-    Chosen c;
-    bool seen = false;
-    for (const auto &[other, oq] : doc.plan()->nodes) {
-        if (oq.group != q->group || !doc.graph()->graph.contains(other))
-            continue;
-        auto it = calibration->nodes.find(doc.graph()->graph[other].name);
-        if (it == calibration->nodes.end() || it->second.count == 0)
-            continue;
-        c.min = seen ? std::min(c.min, it->second.min) : it->second.min;
-        c.max = seen ? std::max(c.max, it->second.max) : it->second.max;
-        seen = true;
+// What is asked for every node, looked up once for a document.
+class Facts {
+public:
+    explicit Facts(const GraphDocument &doc) : doc_(doc)
+    {
+        if (doc.isInt8()) {
+            const auto &rows = doc.state().converted->rows;
+            for (const QuantRow &row : rows)
+                if (row.int8())
+                    rows_[row.converted] = &row;
+            for (const QuantRow &row : rows)
+                rows_[row.node] = &row;
+        }
+        if (!doc.plan() || !doc.state().calibration)
+            return;
+        for (const auto &[id, q] : doc.plan()->nodes) {
+            if (q.group < 0 || !doc.graph()->graph.contains(id))
+                continue;
+            const auto it = doc.state().calibration->nodes.find(doc.graph()->graph[id].name);
+            if (it == doc.state().calibration->nodes.end() || it->second.count == 0)
+                continue;
+            const auto [range, fresh] = groups_.try_emplace(q.group, Chosen{it->second.min, it->second.max});
+            range->second.min = std::min(range->second.min, it->second.min);
+            range->second.max = std::max(range->second.max, it->second.max);
+        }
     }
-    if (!seen)
-        return std::nullopt;
-    const QuantParams p = q->fixed ? *q->fixed : minMaxQParams(c.min, c.max, doc.plan()->reduceRange);
-    c.scale = p.scales.at(0);
-    c.zeroPoint = p.zeroPoints.at(0);
-    return c;
-}
+
+    const QuantRow *row(const std::string &name) const
+    {
+        auto it = rows_.find(name);
+        return it == rows_.end() ? nullptr : it->second;
+    }
+
+    const NodeQuant *plan(NodeId id) const
+    {
+        if (!doc_.plan())
+            return nullptr;
+        auto it = doc_.plan()->nodes.find(id);
+        return it == doc_.plan()->nodes.end() ? nullptr : &it->second;
+    }
+
+    std::optional<Chosen> chosen(NodeId id) const
+    {
+        const NodeQuant *q = plan(id);
+        const auto range = q ? groups_.find(q->group) : groups_.end();
+        if (range == groups_.end())
+            return std::nullopt;
+        Chosen c = range->second;
+        const QuantParams p = q->fixed ? *q->fixed : minMaxQParams(c.min, c.max, doc_.plan()->reduceRange);
+        c.scale = p.scales.at(0);
+        c.zeroPoint = p.zeroPoints.at(0);
+        return c;
+    }
+
+private:
+    const GraphDocument &doc_;
+    std::unordered_map<std::string, const QuantRow *> rows_;
+    std::map<int, Chosen> groups_;
+};
 
 bool isEdited(const GraphDocument &doc, const Node &n)
 {
@@ -92,6 +111,7 @@ QHash<uint32_t, NodeBadge> presentBadges(const GraphDocument &doc)
     QHash<uint32_t, NodeBadge> badges;
     if (!doc.isOpen())
         return badges;
+    const Facts all(doc);
     const Graph &g = doc.graph()->graph;
     QHash<QString, QString> warnings;
     for (const Problem &p : doc.problems())
@@ -104,10 +124,10 @@ QHash<uint32_t, NodeBadge> presentBadges(const GraphDocument &doc)
     for (NodeId id : g.order()) {
         const Node &n = g[id];
         NodeBadge badge;
-        if (const NodeQuant *q = planOf(doc, id)) {
+        if (const NodeQuant *q = all.plan(id)) {
             badge.runs = runs(q->state);
             badge.reason = qs(q->reason);
-        } else if (const QuantRow *row = rowOf(doc, n.name)) {
+        } else if (const QuantRow *row = all.row(n.name)) {
             badge.runs = row->int8() ? NodeBadge::Runs::Int8
                 : row->staysFloat() ? NodeBadge::Runs::FloatUnsupported
                                     : badge.runs;
@@ -133,11 +153,12 @@ QVector<HistogramData> presentHistograms(const GraphDocument &doc, const QList<N
     QVector<HistogramData> out;
     if (!doc.isOpen() || !doc.state().calibration)
         return out;
+    const Facts all(doc);
     const Graph &g = doc.graph()->graph;
     QList<NodeId> wanted = nodes;
     if (wanted.isEmpty())
         for (NodeId id : g.order())
-            if (const NodeQuant *q = planOf(doc, id); q ? q->group >= 0 : rowOf(doc, g[id].name) != nullptr)
+            if (const NodeQuant *q = all.plan(id); q ? q->group >= 0 : all.row(g[id].name) != nullptr)
                 wanted << id;
     for (NodeId id : wanted) {
         if (!g.contains(id))
@@ -160,9 +181,9 @@ QVector<HistogramData> presentHistograms(const GraphDocument &doc, const QList<N
         h.count = stats.count;
         h.nan = stats.nan;
         h.inf = stats.positiveInf + stats.negativeInf;
-        std::optional<Chosen> chosen = chosenFor(doc, id);
+        std::optional<Chosen> chosen = all.chosen(id);
         int top = doc.plan() && doc.plan()->reduceRange ? 127 : 255;
-        if (const QuantRow *row = rowOf(doc, g[id].name); row && row->scale > 0) {
+        if (const QuantRow *row = all.row(g[id].name); row && row->scale > 0) {
             chosen = Chosen{row->min, row->max, row->scale, row->zeroPoint};
             top = doc.state().config.backend == "qnnpack" ? 255 : 127;
         }
@@ -179,13 +200,15 @@ QVector<HistogramData> presentHistograms(const GraphDocument &doc, const QList<N
     return out;
 }
 
-QuantFacts presentQuantization(const GraphDocument &doc, NodeId node)
+namespace {
+
+QuantFacts quantization(const GraphDocument &doc, const Facts &all, NodeId node)
 {
     QuantFacts facts;
     if (!doc.isOpen() || !doc.graph()->graph.contains(node))
         return facts;
     const Node &n = doc.graph()->graph[node];
-    if (const QuantRow *row = rowOf(doc, n.name)) {
+    if (const QuantRow *row = all.row(n.name)) {
         facts.state = qs(row->state);
         facts.reason = qs(row->reason);
         facts.observer = qs(row->observer);
@@ -199,7 +222,7 @@ QuantFacts presentQuantization(const GraphDocument &doc, NodeId node)
         facts.canKeepFloat = false;
         return facts;
     }
-    const NodeQuant *q = planOf(doc, node);
+    const NodeQuant *q = all.plan(node);
     facts.canKeepFloat = q && !doc.isInt8() && (q->state == QuantState::Int8 || q->state == QuantState::FloatByChoice);
     if (!q)
         return facts;
@@ -213,7 +236,7 @@ QuantFacts presentQuantization(const GraphDocument &doc, NodeId node)
         facts.rule = GraphDocument::tr("module or type rule");
     if (q->group >= 0)
         facts.observer = q->fixed ? QStringLiteral("FixedQParamsObserver") : QStringLiteral("MinMaxObserver");
-    if (const auto chosen = chosenFor(doc, node)) {
+    if (const auto chosen = all.chosen(node)) {
         facts.scale = chosen->scale;
         facts.zeroPoint = chosen->zeroPoint;
         facts.min = double(chosen->min);
@@ -221,6 +244,10 @@ QuantFacts presentQuantization(const GraphDocument &doc, NodeId node)
     }
     return facts;
 }
+
+} // namespace
+
+QuantFacts presentQuantization(const GraphDocument &doc, NodeId node) { return quantization(doc, Facts(doc), node); }
 
 QVector<WeightStats> presentWeights(const GraphModule &gm, NodeId node)
 {
@@ -269,6 +296,7 @@ QVector<LayerRow> presentLayers(const GraphDocument &doc)
     QVector<LayerRow> rows;
     if (!doc.isOpen())
         return rows;
+    const Facts all(doc);
     const Graph &g = doc.graph()->graph;
     for (NodeId id : g.order()) {
         const Node &n = g[id];
@@ -278,14 +306,14 @@ QVector<LayerRow> presentLayers(const GraphDocument &doc)
         row.node = id;
         row.name = qs(n.name);
         row.op = qs(nodeTitle(*doc.graph(), n));
-        const QuantFacts facts = presentQuantization(doc, id);
+        const QuantFacts facts = quantization(doc, all, id);
         row.observer = facts.observer;
         row.scale = facts.scale;
         row.zeroPoint = facts.zeroPoint;
         row.min = facts.min;
         row.max = facts.max;
         row.reason = facts.reason;
-        const QuantRow *q = rowOf(doc, n.name);
+        const QuantRow *q = all.row(n.name);
         row.dtype = q ? qs(q->dtype) : n.meta ? qs(dtypeName(n.meta->dtype)) : QString();
         rows.append(row);
     }

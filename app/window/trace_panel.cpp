@@ -141,6 +141,8 @@ QStringList TracePanel::leaves() const
     return list;
 }
 
+QDir TracePanel::sourceFolder() const { return QFileInfo(source_->text().trimmed()).absoluteDir(); }
+
 void TracePanel::refresh()
 {
     const bool running = tracer_.isRunning();
@@ -169,7 +171,12 @@ void TracePanel::run()
         delete item;
     }
     QSettings().setValue(QStringLiteral("tracePython"), python_->text().trimmed());
-    output_ = folder_.filePath(QStringLiteral("%1.fxt").arg(++runs_));
+    // A folder for each run, so that the trace bears its model's name and an open one stays as it is.
+    const QString source = source_->text().trimmed();
+    const QString name = QFileInfo(source.left(source.lastIndexOf(QLatin1Char(':')))).completeBaseName();
+    const QString place = folder_.filePath(QString::number(++runs_));
+    QDir().mkpath(place);
+    output_ = place + QLatin1Char('/') + name + QStringLiteral(".fxt");
     progress_->setValue(0);
     status_->setText(tr("Tracing..."));
     tracer_.start(request());
@@ -183,10 +190,8 @@ void TracePanel::finish(const TraceResult &result)
     cancel_->setText(tr("Close"));
     run_->setEnabled(true);
     if (result.ok) {
-        const QString source = source_->text().trimmed();
-        const QString file = source.left(source.lastIndexOf(QLatin1Char(':')));
         status_->setText(tr("Traced."));
-        emit traced(output_, QFileInfo(file).completeBaseName() + QStringLiteral(".fxt"), result.warnings);
+        emit traced(output_);
         accept();
         return;
     }

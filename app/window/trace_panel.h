@@ -5,6 +5,7 @@
 #pragma once
 
 #include <QDialog>
+#include <QDir>
 #include <QTemporaryDir>
 
 #include "app/document/tracer.h"
@@ -27,6 +28,7 @@ public:
     void setInput(const QString &input);
     void addLeaf(const QString &path);
     QStringList leaves() const;
+    QDir sourceFolder() const;                   // of the Python file named
     bool isRunning() const { return tracer_.isRunning(); }
     // Whether a file is a fresh trace that goes away with the panel that made it, so nobody should remember its path.
     static bool isScratch(const QString &path);
@@ -35,7 +37,7 @@ public slots:
     void run();
 
 signals:
-    void traced(const QString &file, const QString &title, const QStringList &warnings);
+    void traced(const QString &file);
     void failed(const fb::TraceResult &result);
 
 private:

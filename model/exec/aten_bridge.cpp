@@ -380,14 +380,8 @@ c10::IValue toIValue(const Arg &a)
 {
     if (a.isNone())
         return {};
-    if (const bool *b = a.as<bool>())
-        return *b;
-    if (const int64_t *i = a.as<int64_t>())
-        return *i;
-    if (const double *d = a.as<double>())
-        return *d;
-    if (const auto *c = a.as<std::complex<double>>())
-        return c10::complex<double>(c->real(), c->imag());
+    if (isNumber(a))
+        return toScalar(a);
     if (const auto *s = a.as<std::string>())
         return *s;
     if (const Tensor *t = a.as<Tensor>())

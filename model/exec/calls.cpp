@@ -106,6 +106,28 @@ constexpr const char *kAten[] = { "aten::add", "aten::sub", "aten::mul", "aten::
     "aten::pow", "aten::matmul", "aten::bitwise_and", "aten::bitwise_or", "aten::bitwise_xor", "aten::bitwise_left_shift",
     "aten::bitwise_right_shift", "aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge" };
 
+// What a comparison says of two ints or two floats; nothing for other operators.
+template <class N>
+std::optional<bool> compared(Op op, N x, N y)
+{
+    switch (op) {
+    case Op::Eq:
+        return x == y;
+    case Op::Ne:
+        return x != y;
+    case Op::Lt:
+        return x < y;
+    case Op::Le:
+        return x <= y;
+    case Op::Gt:
+        return x > y;
+    case Op::Ge:
+        return x >= y;
+    default:
+        return std::nullopt;
+    }
+}
+
 // Two Python numbers.
 Arg compute(Op op, const Arg &a, const Arg &b)
 {
@@ -142,20 +164,9 @@ Arg compute(Op op, const Arg &a, const Arg &b)
             return op == Op::LShift ? x << y : x >> y;
         case Op::Pow:
             return power(a, b);
-        case Op::Eq:
-            return x == y;
-        case Op::Ne:
-            return x != y;
-        case Op::Lt:
-            return x < y;
-        case Op::Le:
-            return x <= y;
-        case Op::Gt:
-            return x > y;
-        case Op::Ge:
-            return x >= y;
         default:
-            break;
+            if (const auto answer = compared(op, x, y))
+                return *answer;
         }
     }
     const double x = number(a), y = number(b);
@@ -178,19 +189,9 @@ Arg compute(Op op, const Arg &a, const Arg &b)
     }
     case Op::Pow:
         return std::pow(x, y);
-    case Op::Eq:
-        return x == y;
-    case Op::Ne:
-        return x != y;
-    case Op::Lt:
-        return x < y;
-    case Op::Le:
-        return x <= y;
-    case Op::Gt:
-        return x > y;
-    case Op::Ge:
-        return x >= y;
     default:
+        if (const auto answer = compared(op, x, y))
+            return *answer;
         throw ExecError("this operator does not take floats");
     }
 }

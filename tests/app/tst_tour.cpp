@@ -1,4 +1,5 @@
 // The README's tour, by mouse and keys on the real widgets, down to the exported model in plain PyTorch. GPL-3.0-or-later.
+#include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
 #include <QLabel>
@@ -221,12 +222,15 @@ void Tour::exportAndRun()
         QVERIFY2(QFile::exists(out_.filePath(QLatin1String(name))), name);
     QProcess python;
     python.setWorkingDirectory(out_.path());
-    python.start(qEnvironmentVariable("FUSEBOARD_PYTHON"), {QStringLiteral("model.py")});
+    python.start(fbtest::python(), {QStringLiteral("model.py")});
     QVERIFY(python.waitForFinished(120000));
     QVERIFY2(python.exitCode() == 0, python.readAllStandardError().constData());
     QFile report(out_.filePath(QStringLiteral("report.json")));
     QVERIFY(report.open(QIODevice::ReadOnly));
-    const QJsonObject evaluation = QJsonDocument::fromJson(report.readAll()).object()[QLatin1String("evaluation")].toObject();
+    const QJsonObject written = QJsonDocument::fromJson(report.readAll()).object();
+    QCOMPARE(written[QLatin1String("model")].toString(), QStringLiteral("digits_net.fxt"));
+    QCOMPARE(written[QLatin1String("fused")].toArray().size(), 7);          // by the Edit step, long before the export
+    const QJsonObject evaluation = written[QLatin1String("evaluation")].toObject();
     QVERIFY(evaluation[QLatin1String("top1_float")].toDouble() >= 0.97);
     QVERIFY(evaluation[QLatin1String("top1_int8")].toDouble() >= 0.96);
     QVERIFY2(d_->failures.isEmpty(), qPrintable(d_->failures.join(QLatin1Char('\n'))));

@@ -18,6 +18,7 @@
 
 #include "app/window/main_window.h"
 #include "app/window/trace_panel.h"
+#include "tests/support/python.h"
 #include "views/canvas.h"
 #include "views/search_box.h"
 
@@ -25,7 +26,7 @@ namespace fbtest {
 
 inline QString demo(const QString &name)
 {
-    return qEnvironmentVariable("FUSEBOARD_SOURCE_DIR") + QStringLiteral("/resources/demo/") + name;
+    return sourceDir() + QStringLiteral("/resources/demo/") + name;
 }
 
 class Driver {
