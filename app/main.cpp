@@ -13,19 +13,20 @@
 #include "app/window/main_window.h"
 #include "views/canvas.h"
 
-namespace {
+namespace
+{
 
 // Waits until the document is open and drawn, or says why it is not.
 int screenshot(fb::MainWindow &window, const QString &file, const QString &picture)
 {
     QString error;
     QObject::connect(window.document(), &fb::GraphDocument::failed, &window,
-                     [&error](const QString &what, const QString &message) { error = what + QStringLiteral(": ") + message; });
+        [&error](const QString &what, const QString &message) { error = what + QStringLiteral(": ") + message; });
     window.openFile(file);
     QElapsedTimer clock;
     clock.start();
     while (error.isEmpty() && clock.elapsed() < 60000
-           && (!window.document()->isOpen() || window.document()->jobs()->anyRunning() || window.canvas()->isLayingOut()))
+        && (!window.document()->isOpen() || window.document()->jobs()->anyRunning() || window.canvas()->isLayingOut()))
         QCoreApplication::processEvents(QEventLoop::AllEvents, 50);
     for (int i = 0; i < 20; ++i)
         QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
@@ -47,10 +48,12 @@ int main(int argc, char **argv)
     QCommandLineParser parser;
     parser.setApplicationDescription(QStringLiteral("A workbench for taking PyTorch models to int8."));
     parser.addHelpOption();
-    QCommandLineOption picture(QStringLiteral("screenshot"), QStringLiteral("Draw the window into a picture and end."), QStringLiteral("OUT.png"));
-    QCommandLineOption size(QStringLiteral("size"), QStringLiteral("Size of that picture."), QStringLiteral("WxH"), QStringLiteral("1280x800"));
+    QCommandLineOption picture(
+        QStringLiteral("screenshot"), QStringLiteral("Draw the window into a picture and end."), QStringLiteral("OUT.png"));
+    QCommandLineOption size(
+        QStringLiteral("size"), QStringLiteral("Size of that picture."), QStringLiteral("WxH"), QStringLiteral("1280x800"));
     QCommandLineOption theme(QStringLiteral("theme"), QStringLiteral("light, dark or system."), QStringLiteral("NAME"));
-    parser.addOptions({picture, size, theme});
+    parser.addOptions({ picture, size, theme });
     parser.addPositionalArgument(QStringLiteral("FILE"), QStringLiteral("What to open."));
     parser.process(app);
 

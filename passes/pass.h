@@ -10,16 +10,17 @@
 
 #include "model/ir/module.h"
 
-namespace fb {
+namespace fb
+{
 
 struct PassItem {
-    std::string node;          // name of the node (after the pass where it changed, before it where it was kept)
-    std::string what;          // "conv1, bn1, relu -> ConvReLU2d", "conv1 kept: its output has 2 users (bn1, add)"
+    std::string node; // name of the node (after the pass where it changed, before it where it was kept)
+    std::string what; // "conv1, bn1, relu -> ConvReLU2d", "conv1 kept: its output has 2 users (bn1, add)"
     bool operator==(const PassItem &) const = default;
 };
 
 struct PassReport {
-    std::string pass;          // "Fuse all"
+    std::string pass; // "Fuse all"
     bool changed = false;
     std::vector<PassItem> done;
     std::vector<PassItem> kept;

@@ -8,9 +8,11 @@
 #include "model/io/fxt.h"
 #include "passes/edits.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 constexpr uint64_t kCalibrationBatch = 8;
 
@@ -27,9 +29,9 @@ Result<Edited> apply(const DocumentState &s, const QString &name, const std::str
         Result<PassReport> report = applyEdits(work, "[" + edit + "]");
         if (report)
             return report;
-        const std::string &text = report.message();          // "edit 1 (fuse): why": here there is but one
+        const std::string &text = report.message(); // "edit 1 (fuse): why": here there is but one
         const size_t why = text.find("): ");
-        return Error{why == std::string::npos ? text : text.substr(why + 3)};
+        return Error{ why == std::string::npos ? text : text.substr(why + 3) };
     };
     Result<PassReport> report = runPass(name.toStdString(), pass, gm, &context.cancelled);
     if (!report)
@@ -38,23 +40,29 @@ Result<Edited> apply(const DocumentState &s, const QString &name, const std::str
     next.graph = std::make_shared<const GraphModule>(std::move(gm));
     next.evaluation.reset();
     next.edits.push_back(edit);
-    if (edit.find(R"("fuse")") != std::string::npos) {       // the report of an export says what was fused, by hand or not
+    if (edit.find(R"("fuse")") != std::string::npos) { // the report of an export says what was fused, by hand or not
         next.fused.done.insert(next.fused.done.end(), report->done.begin(), report->done.end());
         next.fused.kept = report->kept;
     }
-    return Edited{std::move(next), std::move(*report)};
+    return Edited{ std::move(next), std::move(*report) };
 }
 
 } // namespace
 
-QString qs(std::string_view s) { return QString::fromUtf8(s.data(), qsizetype(s.size())); }
+QString qs(std::string_view s)
+{
+    return QString::fromUtf8(s.data(), qsizetype(s.size()));
+}
 
 QString nodesText(qsizetype count)
 {
     return count == 1 ? GraphDocument::tr("1 node") : GraphDocument::tr("%1 nodes").arg(count);
 }
 
-GraphDocument::GraphDocument(QObject *parent) : QObject(parent) {}
+GraphDocument::GraphDocument(QObject *parent)
+    : QObject(parent)
+{
+}
 
 QString GraphDocument::title() const
 {
@@ -65,7 +73,7 @@ void GraphDocument::push(const QString &name, DocumentState state)
 {
     while (history_.size() > current_ + 1)
         history_.removeLast();
-    history_.append({name, std::move(state)});
+    history_.append({ name, std::move(state) });
     ++current_;
     stateChanged();
 }
@@ -96,36 +104,38 @@ void GraphDocument::redo()
     }
 }
 
-void GraphDocument::runOnState(const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work)
+void GraphDocument::runOnState(
+    const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work)
 {
     const quint64 revision = revision_;
-    jobs_.start({name, kind}, [this, name, revision, snapshot = state(), work = std::move(work)](JobContext &context) {
+    jobs_.start({ name, kind }, [this, name, revision, snapshot = state(), work = std::move(work)](JobContext &context) {
         Result<Deliver> answer = work(snapshot, context);
         if (!answer) {
             const QString message = qs(answer.message());
-            return JobAnswer{message, true, [this, name, message] { emit failed(name, message); }};
+            return JobAnswer{ message, true, [this, name, message] { emit failed(name, message); } };
         }
-        return JobAnswer{tr("done"), false, [this, name, revision, deliver = *answer] {
+        return JobAnswer{ tr("done"), false, [this, name, revision, deliver = *answer] {
                              if (revision == revision_)
                                  deliver();
                              else
-                                 emit failed(name, tr("the document changed meanwhile, so the answer was dropped; start it again"));
-                         }};
+                                 emit failed(
+                                     name, tr("the document changed meanwhile, so the answer was dropped; start it again"));
+                         } };
     });
 }
 
 void GraphDocument::open(const QString &path)
 {
     const QString file = QFileInfo(path).fileName();
-    jobs_.start({tr("Open %1").arg(file), QStringLiteral("open")}, [this, path, file](JobContext &) {
+    jobs_.start({ tr("Open %1").arg(file), QStringLiteral("open") }, [this, path, file](JobContext &) {
         Result<GraphModule> gm = readFxt(path.toStdString());
         if (!gm) {
             const QString message = qs(gm.message());
-            return JobAnswer{message, true, [this, file, message] { emit failed(tr("Open %1").arg(file), message); }};
+            return JobAnswer{ message, true, [this, file, message] { emit failed(tr("Open %1").arg(file), message); } };
         }
         auto shared = std::make_shared<const GraphModule>(std::move(*gm));
-        return JobAnswer{nodesText(qsizetype(shared->graph.size())), false,
-                         [this, path, file, shared] { adopt(shared, path, file); }};
+        return JobAnswer{ nodesText(qsizetype(shared->graph.size())), false,
+            [this, path, file, shared] { adopt(shared, path, file); } };
     });
 }
 
@@ -137,7 +147,7 @@ void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, const QString &
     name_ = title;
     dataPath_.clear();
     extraProblems_.clear();
-    history_ = {Step{tr("Open"), std::move(state)}};
+    history_ = { Step{ tr("Open"), std::move(state) } };
     current_ = saved_ = 0;
     stateChanged();
     emit opened();
@@ -152,7 +162,7 @@ void GraphDocument::edit(const QString &name, const std::string &edit)
         if (!edited)
             return edited.error();
         QStringList lines;
-        for (const auto *items : {&edited->report.done, &edited->report.kept})
+        for (const auto *items : { &edited->report.done, &edited->report.kept })
             for (const PassItem &item : *items)
                 lines << qs(item.what);
         return Deliver([this, name, edited = std::move(*edited), lines] {
@@ -179,20 +189,20 @@ void GraphDocument::updatePlan()
     if (!isOpen() || isInt8())
         return;
     const quint64 revision = revision_;
-    jobs_.start({tr("Plan quantization"), QStringLiteral("plan"), true}, [this, revision, snapshot = state()](JobContext &) {
+    jobs_.start({ tr("Plan quantization"), QStringLiteral("plan"), true }, [this, revision, snapshot = state()](JobContext &) {
         Result<QuantPlan> plan = planQuantization(*snapshot.graph, snapshot.config);
         if (!plan) {
             const QString message = qs(plan.message());
-            return JobAnswer{message, true, [this, message] { emit failed(tr("Plan quantization"), message); }};
+            return JobAnswer{ message, true, [this, message] { emit failed(tr("Plan quantization"), message); } };
         }
         auto shared = std::make_shared<const QuantPlan>(std::move(*plan));
-        return JobAnswer{tr("done"), false, [this, revision, shared] {
+        return JobAnswer{ tr("done"), false, [this, revision, shared] {
                              if (revision != revision_)
                                  return;
                              plan_ = shared;
                              updateProblems();
                              emit planChanged();
-                         }};
+                         } };
     });
 }
 
@@ -201,43 +211,45 @@ void GraphDocument::calibrate(const QString &dataPath)
     if (isInt8())
         return emit failed(tr("Calibrate"), tr("the graph is in int8; undo the conversion to calibrate again"));
     const QString name = tr("Prepare: fuse");
-    runOnState(name, QStringLiteral("fuse"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-        Result<Edited> edited = apply(s, name, R"({"op": "fuse"})", context);
-        if (!edited)
-            return edited.error();
-        return Deliver([this, name, edited = std::move(*edited), dataPath] {
-            if (edited.report.changed)
-                push(name, edited.next);
-            calibrateNow(dataPath);
+    runOnState(
+        name, QStringLiteral("fuse"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+            Result<Edited> edited = apply(s, name, R"({"op": "fuse"})", context);
+            if (!edited)
+                return edited.error();
+            return Deliver([this, name, edited = std::move(*edited), dataPath] {
+                if (edited.report.changed)
+                    push(name, edited.next);
+                calibrateNow(dataPath);
+            });
         });
-    });
 }
 
 void GraphDocument::calibrateNow(const QString &dataPath)
 {
     const QString name = tr("Calibrate");
-    runOnState(name, QStringLiteral("calibrate"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-        Result<DataSet> data = openData(dataPath.toStdString(), *s.graph);
-        if (!data)
-            return data.error();
-        CalibrateOptions options;
-        options.cancel = &context.cancelled;
-        options.batch = kCalibrationBatch;
-        options.progress = [&context](const CalibrationProgress &p) {
-            context.progress(p.total ? double(p.done) / double(p.total) : -1,
-                             tr("%1 of %2 samples").arg(p.done).arg(p.total));
-        };
-        Result<Calibration> calibration = fb::calibrate(*s.graph, *data, options);
-        if (!calibration)
-            return calibration.error();
-        DocumentState next = s;
-        next.calibration = std::make_shared<const Calibration>(std::move(*calibration));
-        return Deliver([this, name, next, dataPath] {
-            dataPath_ = dataPath;
-            push(name, next);
-            emit done(name, tr("%1 samples").arg(next.calibration->samples));
+    runOnState(name, QStringLiteral("calibrate"),
+        [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+            Result<DataSet> data = openData(dataPath.toStdString(), *s.graph);
+            if (!data)
+                return data.error();
+            CalibrateOptions options;
+            options.cancel = &context.cancelled;
+            options.batch = kCalibrationBatch;
+            options.progress = [&context](const CalibrationProgress &p) {
+                context.progress(
+                    p.total ? double(p.done) / double(p.total) : -1, tr("%1 of %2 samples").arg(p.done).arg(p.total));
+            };
+            Result<Calibration> calibration = fb::calibrate(*s.graph, *data, options);
+            if (!calibration)
+                return calibration.error();
+            DocumentState next = s;
+            next.calibration = std::make_shared<const Calibration>(std::move(*calibration));
+            return Deliver([this, name, next, dataPath] {
+                dataPath_ = dataPath;
+                push(name, next);
+                emit done(name, tr("%1 samples").arg(next.calibration->samples));
+            });
         });
-    });
 }
 
 void GraphDocument::convertToInt8()
@@ -269,28 +281,29 @@ void GraphDocument::evaluate(const QString &dataPath)
     const QString name = tr("Evaluate");
     if (!isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
-    runOnState(name, QStringLiteral("evaluate"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-        Result<DataSet> data = openData(dataPath.toStdString(), *s.floatGraph);
-        if (!data)
-            return data.error();
-        Result<Evaluation> e = evaluateModels(*s.floatGraph, *s.graph, s.config.backend, *data, &context.cancelled,
-                                              [&context](double f) { context.progress(f); });
-        if (!e)
-            return e.error();
-        DocumentState next = s;
-        next.evaluation = *e;
-        return Deliver([this, name, next, e = *e] {
-            history_[current_].state = next;          // a figure about this state, not another state
-            emit changed();
-            emit done(name, e.accuracyFloat < 0
-                          ? tr("outputs: SQNR %1 dB; the data has no labels").arg(e.sqnrDb, 0, 'f', 1)
-                          : tr("float %1 %, int8 %2 %, %3 samples, SQNR %4 dB")
-                                .arg(e.accuracyFloat * 100, 0, 'f', 2)
-                                .arg(e.accuracyInt8 * 100, 0, 'f', 2)
-                                .arg(e.samples)
-                                .arg(e.sqnrDb, 0, 'f', 1));
+    runOnState(
+        name, QStringLiteral("evaluate"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+            Result<DataSet> data = openData(dataPath.toStdString(), *s.floatGraph);
+            if (!data)
+                return data.error();
+            Result<Evaluation> e = evaluateModels(*s.floatGraph, *s.graph, s.config.backend, *data, &context.cancelled,
+                [&context](double f) { context.progress(f); });
+            if (!e)
+                return e.error();
+            DocumentState next = s;
+            next.evaluation = *e;
+            return Deliver([this, name, next, e = *e] {
+                history_[current_].state = next; // a figure about this state, not another state
+                emit changed();
+                emit done(name,
+                    e.accuracyFloat < 0 ? tr("outputs: SQNR %1 dB; the data has no labels").arg(e.sqnrDb, 0, 'f', 1)
+                                        : tr("float %1 %, int8 %2 %, %3 samples, SQNR %4 dB")
+                                              .arg(e.accuracyFloat * 100, 0, 'f', 2)
+                                              .arg(e.accuracyInt8 * 100, 0, 'f', 2)
+                                              .arg(e.samples)
+                                              .arg(e.sqnrDb, 0, 'f', 1));
+            });
         });
-    });
 }
 
 void GraphDocument::exportTo(const QString &folder, bool int8Form)
@@ -298,29 +311,30 @@ void GraphDocument::exportTo(const QString &folder, bool int8Form)
     const QString name = tr("Export");
     if (int8Form && !isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
-    runOnState(name, QStringLiteral("export"), [this, name, folder, int8Form, path = path_, dataPath = dataPath_](const DocumentState &s,
-                                                                                       JobContext &context) -> Result<Deliver> {
-        ExportRequest request;
-        request.floatGraph = s.floatGraph ? s.floatGraph : s.graph;
-        request.converted = int8Form ? s.converted : nullptr;
-        request.calibration = s.calibration;
-        request.config = s.config;
-        request.edits = s.edits;
-        request.fused = s.fused;
-        request.batch = kCalibrationBatch;
-        request.modelPath = path.toStdString();
-        request.dataPath = dataPath.toStdString();
-        request.evaluation = s.evaluation;
-        request.directory = folder.toStdString();
-        request.cancel = &context.cancelled;
-        if (Status ok = exportFolder(request); !ok)
-            return ok.error();
-        return Deliver([this, name, folder] {
-            exportedTo_ = folder;
-            emit changed();
-            emit done(name, tr("written to %1").arg(folder));
+    runOnState(name, QStringLiteral("export"),
+        [this, name, folder, int8Form, path = path_, dataPath = dataPath_](
+            const DocumentState &s, JobContext &context) -> Result<Deliver> {
+            ExportRequest request;
+            request.floatGraph = s.floatGraph ? s.floatGraph : s.graph;
+            request.converted = int8Form ? s.converted : nullptr;
+            request.calibration = s.calibration;
+            request.config = s.config;
+            request.edits = s.edits;
+            request.fused = s.fused;
+            request.batch = kCalibrationBatch;
+            request.modelPath = path.toStdString();
+            request.dataPath = dataPath.toStdString();
+            request.evaluation = s.evaluation;
+            request.directory = folder.toStdString();
+            request.cancel = &context.cancelled;
+            if (Status ok = exportFolder(request); !ok)
+                return ok.error();
+            return Deliver([this, name, folder] {
+                exportedTo_ = folder;
+                emit changed();
+                emit done(name, tr("written to %1").arg(folder));
+            });
         });
-    });
 }
 
 void GraphDocument::saveAs(const QString &path)
@@ -364,26 +378,29 @@ void GraphDocument::updateProblems()
     if (isOpen()) {
         const DocumentState &s = state();
         for (const TraceWarning &w : s.graph->provenance.warnings)
-            list.append({Problem::Warning, qs(w.node.empty() ? w.module : w.node), qs(w.message), {}, {}, {}, {}});
+            list.append({ Problem::Warning, qs(w.node.empty() ? w.module : w.node), qs(w.message), {}, {}, {}, {} });
         for (const NotExecutable &n : notExecutable(*s.graph))
-            list.append({Problem::Fault, qs(n.node), qs(n.reason), {}, {}, {}, {}});
+            list.append({ Problem::Fault, qs(n.node), qs(n.reason), {}, {}, {}, {} });
         if (s.calibration && !isInt8()) {
             for (const auto &[node, t] : s.calibration->nodes) {
                 if (t.nan || t.positiveInf || t.negativeInf)
-                    list.append({Problem::Warning, qs(node),
-                                 tr("%1 gave %2 nan and %3 inf in calibration; they were kept out of its range")
-                                     .arg(qs(node)).arg(t.nan).arg(t.positiveInf + t.negativeInf), {}, {}, {}, {}});
+                    list.append({ Problem::Warning, qs(node),
+                        tr("%1 gave %2 nan and %3 inf in calibration; they were kept out of its range")
+                            .arg(qs(node))
+                            .arg(t.nan)
+                            .arg(t.positiveInf + t.negativeInf),
+                        {}, {}, {}, {} });
                 if (t.count && t.min == 0 && t.max == 0)
-                    list.append({Problem::Warning, qs(node), tr("%1 was zero in every sample").arg(qs(node)), {}, {}, {}, {}});
+                    list.append({ Problem::Warning, qs(node), tr("%1 was zero in every sample").arg(qs(node)), {}, {}, {}, {} });
             }
             if (const int stale = staleNodes(); stale > 0)
-                list.append({Problem::Warning, {}, tr("%1 changed since calibration").arg(nodesText(stale)), {}, tr("Calibrate again"),
-                             QStringLiteral("recalibrate"), {}});
+                list.append({ Problem::Warning, {}, tr("%1 changed since calibration").arg(nodesText(stale)), {},
+                    tr("Calibrate again"), QStringLiteral("recalibrate"), {} });
         }
         if (plan_ && !isInt8()) {
             for (const auto &[id, q] : plan_->nodes)
                 if (q.state == QuantState::FloatUnsupported && s.graph->graph.contains(id))
-                    list.append({Problem::Note, qs(s.graph->graph[id].name), qs(q.reason), {}, {}, {}, {}});
+                    list.append({ Problem::Note, qs(s.graph->graph[id].name), qs(q.reason), {}, {}, {}, {} });
         }
     }
     if (list != problems_) {

@@ -18,32 +18,34 @@
 #include "passes/pass.h"
 #include "passes/quantize.h"
 
-namespace fb {
+namespace fb
+{
 
 struct DocumentState {
     std::shared_ptr<const GraphModule> graph;
     QuantConfig config;
-    std::shared_ptr<const Calibration> calibration;   // null before calibrating
-    std::shared_ptr<const QuantResult> converted;     // set when `graph` is the int8 graph
-    std::shared_ptr<const GraphModule> floatGraph;    // the graph that was converted
+    std::shared_ptr<const Calibration> calibration; // null before calibrating
+    std::shared_ptr<const QuantResult> converted; // set when `graph` is the int8 graph
+    std::shared_ptr<const GraphModule> floatGraph; // the graph that was converted
     std::optional<Evaluation> evaluation;
-    std::vector<std::string> edits;                   // so far, each one entry of EDITS.json: the recipe replays them
-    PassReport fused;                                 // what fusing did and did not, for the report
+    std::vector<std::string> edits; // so far, each one entry of EDITS.json: the recipe replays them
+    PassReport fused; // what fusing did and did not, for the report
 };
 
 // Problems panel: what is wrong or suspicious.
 struct Problem {
     enum Severity { Note, Warning, Fault } severity = Warning;
-    QString node;              // node or module the user can go to, or empty
+    QString node; // node or module the user can go to, or empty
     QString text;
-    QString detail;            // the source line that failed, or empty
-    QString fix;               // label of the button, or empty
-    QString fixKind;           // "leaf" (of a failed trace), "recalibrate"
+    QString detail; // the source line that failed, or empty
+    QString fix; // label of the button, or empty
+    QString fixKind; // "leaf" (of a failed trace), "recalibrate"
     QString fixArgument;
     bool operator==(const Problem &) const = default;
 };
 
-class GraphDocument : public QObject {
+class GraphDocument : public QObject
+{
     Q_OBJECT
 public:
     explicit GraphDocument(QObject *parent = nullptr);
@@ -51,7 +53,7 @@ public:
     bool isOpen() const { return bool(state().graph); }
     const DocumentState &state() const { return history_[current_].state; }
     std::shared_ptr<const GraphModule> graph() const { return state().graph; }
-    std::shared_ptr<const QuantPlan> plan() const { return plan_; }     // of the float graph; null until worked out
+    std::shared_ptr<const QuantPlan> plan() const { return plan_; } // of the float graph; null until worked out
     bool isInt8() const { return bool(state().converted); }
     QString path() const { return path_; }
     QString title() const;
@@ -63,7 +65,7 @@ public:
     // How many nodes that would be calibrated have no statistics of this graph; -1: never calibrated.
     int staleNodes() const;
     QString dataPath() const { return dataPath_; }
-    QString exportedTo() const { return exportedTo_; }           // folder of the last export of this state, or empty
+    QString exportedTo() const { return exportedTo_; } // folder of the last export of this state, or empty
 
     bool canUndo() const { return current_ > 0; }
     bool canRedo() const { return current_ + 1 < history_.size(); }
@@ -92,12 +94,12 @@ public:
     void setExtraProblems(QList<Problem> problems);
 
 signals:
-    void changed();                                            // the state is another one
+    void changed(); // the state is another one
     void planChanged();
     void problemsChanged();
     void opened();
     void failed(const QString &what, const QString &message);
-    void done(const QString &what, const QString &message);    // a pass or an export ended well
+    void done(const QString &what, const QString &message); // a pass or an export ended well
 
 private:
     struct Step {
@@ -111,10 +113,11 @@ private:
     void updateProblems();
     // Runs `work` on the current state in the background; delivers when the state is still the same.
     using Deliver = std::function<void()>;
-    void runOnState(const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work);
+    void runOnState(
+        const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work);
     void calibrateNow(const QString &dataPath);
 
-    QList<Step> history_{Step{}};
+    QList<Step> history_{ Step{} };
     qsizetype current_ = 0, saved_ = 0;
     quint64 revision_ = 0;
     QString path_, name_, dataPath_, exportedTo_;
@@ -124,6 +127,6 @@ private:
 };
 
 QString qs(std::string_view s);
-QString nodesText(qsizetype count);     // "1 node", "31 nodes"
+QString nodesText(qsizetype count); // "1 node", "31 nodes"
 
 } // namespace fb

@@ -1,11 +1,13 @@
 #include "app/document/jobs.h"
 
-namespace fb {
+namespace fb
+{
 
-Jobs::Jobs(QObject *parent) : QObject(parent)
+Jobs::Jobs(QObject *parent)
+    : QObject(parent)
 {
     pool_.setMaxThreadCount(2);
-    pool_.setStackSize(16 << 20);          // deeply nested arguments recurse
+    pool_.setStackSize(16 << 20); // deeply nested arguments recurse
 }
 
 Jobs::~Jobs()
@@ -46,7 +48,8 @@ int Jobs::start(const JobName &name, std::function<JobAnswer(JobContext &)> work
         infos_.removeLast();
     pool_.start([this, id, context, work = std::move(work)] {
         JobAnswer answer = context->cancelled ? JobAnswer{} : work(*context);
-        QMetaObject::invokeMethod(this, [this, id, answer = std::move(answer)] { finish(id, answer); }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(
+            this, [this, id, answer = std::move(answer)] { finish(id, answer); }, Qt::QueuedConnection);
     });
     emit changed();
     return id;
@@ -64,7 +67,10 @@ void Jobs::cancelAll()
         context->cancelled = true;
 }
 
-bool Jobs::anyRunning() const { return !contexts_.isEmpty(); }
+bool Jobs::anyRunning() const
+{
+    return !contexts_.isEmpty();
+}
 
 JobInfo *Jobs::find(int id)
 {

@@ -15,9 +15,11 @@
 #include <QString>
 #include <QThreadPool>
 
-namespace fb {
+namespace fb
+{
 
-class JobContext {
+class JobContext
+{
 public:
     std::atomic<bool> cancelled = false;
     void progress(double fraction, const QString &text = {}) const { report(fraction, text); }
@@ -28,21 +30,21 @@ private:
 };
 
 struct JobName {
-    QString title;                 // "Calibrate"
-    QString kind;                  // "calibrate", to find it by
-    bool quiet = false;            // housekeeping: listed only when it fails
+    QString title; // "Calibrate"
+    QString kind; // "calibrate", to find it by
+    bool quiet = false; // housekeeping: listed only when it fails
 };
 
 struct JobInfo {
     int id = 0;
     QString name, kind;
     bool quiet = false;
-    double fraction = -1;          // -1: unknown
-    double secondsLeft = -1;       // -1: unknown
-    QString text;                  // what it is at, or how it ended
+    double fraction = -1; // -1: unknown
+    double secondsLeft = -1; // -1: unknown
+    QString text; // what it is at, or how it ended
     bool running = true;
     bool failed = false;
-    double seconds = 0;            // how long it took, once ended
+    double seconds = 0; // how long it took, once ended
 };
 
 // What a job hands back: a one-line result for the list, and what to do with the answer on the owner's thread.
@@ -52,7 +54,8 @@ struct JobAnswer {
     std::function<void()> deliver;
 };
 
-class Jobs : public QObject {
+class Jobs : public QObject
+{
     Q_OBJECT
 public:
     explicit Jobs(QObject *parent = nullptr);
@@ -62,7 +65,7 @@ public:
     void cancel(int id);
     void cancelAll();
     bool anyRunning() const;
-    const QList<JobInfo> &list() const { return infos_; }      // newest first; ended ones are kept, 20 at most
+    const QList<JobInfo> &list() const { return infos_; } // newest first; ended ones are kept, 20 at most
 
 signals:
     void changed();

@@ -8,11 +8,12 @@
 #include <QJsonObject>
 #include <QStandardPaths>
 
-namespace fb {
+namespace fb
+{
 
 QStringList TraceRequest::arguments() const
 {
-    QStringList list{resourcePath(QStringLiteral("python/fuseboard_trace.py")), source};
+    QStringList list{ resourcePath(QStringLiteral("python/fuseboard_trace.py")), source };
     auto add = [&list](const QString &flag, const QStringList &values) {
         for (const QString &value : values)
             list << flag << value;
@@ -45,7 +46,10 @@ QString TraceProblem::sentence() const
     return where.isEmpty() ? message : where + QStringLiteral(": ") + message;
 }
 
-QString TraceResult::sentence() const { return problems.isEmpty() ? error : problems.first().sentence(); }
+QString TraceResult::sentence() const
+{
+    return problems.isEmpty() ? error : problems.first().sentence();
+}
 
 QString pythonProgram(const QString &asked)
 {
@@ -64,10 +68,12 @@ QString resourcePath(const QString &name)
     if (const QString named = qEnvironmentVariable("FUSEBOARD_RESOURCES"); !named.isEmpty())
         return named + QLatin1Char('/') + name;
     const QString beside = QCoreApplication::applicationDirPath() + QStringLiteral("/../resources/") + name;
-    return QFileInfo::exists(beside) ? QFileInfo(beside).canonicalFilePath() : QStringLiteral(FUSEBOARD_SOURCE_DIR "/resources/") + name;
+    return QFileInfo::exists(beside) ? QFileInfo(beside).canonicalFilePath()
+                                     : QStringLiteral(FUSEBOARD_SOURCE_DIR "/resources/") + name;
 }
 
-namespace {
+namespace
+{
 
 TraceResult parseAnswer(const QByteArray &json)
 {
@@ -80,14 +86,13 @@ TraceResult parseAnswer(const QByteArray &json)
     result.ok = answer[QLatin1String("ok")].toBool();
     for (const QJsonValue &value : answer[QLatin1String("problems")].toArray()) {
         const QJsonObject p = value.toObject();
-        TraceProblem problem{p[QLatin1String("kind")].toString(),    p[QLatin1String("module")].toString(),
-                             p[QLatin1String("class")].toString(),   p[QLatin1String("file")].toString(),
-                             p[QLatin1String("source")].toString(),  p[QLatin1String("message")].toString(),
-                             p[QLatin1String("line")].toInt(),       {}};
+        TraceProblem problem{ p[QLatin1String("kind")].toString(), p[QLatin1String("module")].toString(),
+            p[QLatin1String("class")].toString(), p[QLatin1String("file")].toString(), p[QLatin1String("source")].toString(),
+            p[QLatin1String("message")].toString(), p[QLatin1String("line")].toInt(), {} };
         for (const QJsonValue &f : p[QLatin1String("fixes")].toArray()) {
             const QJsonObject fix = f.toObject();
-            problem.fixes.append({fix[QLatin1String("kind")].toString(), fix[QLatin1String("module")].toString(),
-                                  fix[QLatin1String("label")].toString()});
+            problem.fixes.append({ fix[QLatin1String("kind")].toString(), fix[QLatin1String("module")].toString(),
+                fix[QLatin1String("label")].toString() });
         }
         result.problems.append(problem);
     }
@@ -98,7 +103,8 @@ TraceResult parseAnswer(const QByteArray &json)
 
 } // namespace
 
-Tracer::Tracer(QObject *parent) : QObject(parent)
+Tracer::Tracer(QObject *parent)
+    : QObject(parent)
 {
     connect(&process_, &QProcess::readyReadStandardError, this, &Tracer::readProgress);
     connect(&process_, &QProcess::finished, this, &Tracer::finish);

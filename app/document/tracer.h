@@ -11,42 +11,43 @@
 #include <QProcess>
 #include <QStringList>
 
-namespace fb {
+namespace fb
+{
 
 struct TraceRequest {
-    QString source;                    // "net.py:make" or "package.module:name"
-    QString output;                    // OUT.fxt
-    QStringList inputs;                // SHAPE or FILE each
-    QStringList kwargs, concrete;      // NAME=...
+    QString source; // "net.py:make" or "package.module:name"
+    QString output; // OUT.fxt
+    QStringList inputs; // SHAPE or FILE each
+    QStringList kwargs, concrete; // NAME=...
     QStringList leaves, leafClasses, wraps;
-    QString python;                    // empty: the default one, see pythonProgram()
-    bool keepMode = false;             // trace in the mode the module is in, not in eval mode
+    QString python; // empty: the default one, see pythonProgram()
+    bool keepMode = false; // trace in the mode the module is in, not in eval mode
     bool doctor = false;
     int seed = 0;
 
-    QStringList arguments() const;     // of fuseboard_trace.py, with --json
+    QStringList arguments() const; // of fuseboard_trace.py, with --json
 };
 
 struct TraceFix {
-    QString kind, module, label;       // "leaf", "blk", "Mark as leaf"
+    QString kind, module, label; // "leaf", "blk", "Mark as leaf"
 };
 
 struct TraceProblem {
     QString kind, module, className, file, source, message;
     int line = 0;
     QList<TraceFix> fixes;
-    QString sentence() const;          // "gain (GainLimit), net.py:34 `if peak > 3:`: ..."
+    QString sentence() const; // "gain (GainLimit), net.py:34 `if peak > 3:`: ..."
 };
 
 struct TraceResult {
     bool ok = false;
     bool cancelled = false;
     int exitCode = 1;
-    QString error;                     // one sentence where it failed without problems of its own
+    QString error; // one sentence where it failed without problems of its own
     QList<TraceProblem> problems;
     QStringList warnings;
-    QByteArray json;                   // the tracer's whole answer
-    QString sentence() const;          // why it failed, in one sentence
+    QByteArray json; // the tracer's whole answer
+    QString sentence() const; // why it failed, in one sentence
 };
 
 // The interpreter: `asked`, else FUSEBOARD_PYTHON, an active virtual environment, the one Fuseboard was built with.
@@ -54,7 +55,8 @@ QString pythonProgram(const QString &asked = {});
 // A file below resources/: FUSEBOARD_RESOURCES, else beside the program, else the source tree it was built from.
 QString resourcePath(const QString &name);
 
-class Tracer : public QObject {
+class Tracer : public QObject
+{
     Q_OBJECT
 public:
     explicit Tracer(QObject *parent = nullptr);

@@ -11,13 +11,18 @@
 #include "model/exec/tensor_ops.h"
 #include "passes/export_python.h"
 
-namespace fb {
+namespace fb
+{
 
 using Json = nlohmann::ordered_json;
 
-namespace {
+namespace
+{
 
-std::string fileName(const std::string &path) { return QFileInfo(QString::fromStdString(path)).fileName().toStdString(); }
+std::string fileName(const std::string &path)
+{
+    return QFileInfo(QString::fromStdString(path)).fileName().toStdString();
+}
 
 // The first tensor of a model's answer: what accuracy is taken from.
 Tensor firstTensor(const Arg &value)
@@ -45,9 +50,10 @@ std::vector<Tensor> allTensors(const Arg &value)
 
 std::optional<std::vector<int64_t>> labelsOf(const DataSet &data)
 {
-    for (const char *name : {"labels", "label", "y", "targets"}) {
+    for (const char *name : { "labels", "label", "y", "targets" }) {
         auto it = data.extra.find(name);
-        if (it == data.extra.end() || !it->second || isFloatingPoint(it->second->dtype) || it->second->numel() != int64_t(data.samples))
+        if (it == data.extra.end() || !it->second || isFloatingPoint(it->second->dtype)
+            || it->second->numel() != int64_t(data.samples))
             continue;
         std::vector<int64_t> labels;
         for (double v : toDoubles(*it->second))
@@ -102,7 +108,7 @@ Result<std::vector<Arg>> sampleInputs(const ExportRequest &request)
 
 Json rowJson(const QuantRow &row)
 {
-    Json j{{"node", row.node}, {"op", row.op}, {"state", row.state}, {"dtype", row.dtype}};
+    Json j{ { "node", row.node }, { "op", row.op }, { "state", row.state }, { "dtype", row.dtype } };
     if (!row.reason.empty())
         j["reason"] = row.reason;
     if (!row.observer.empty()) {
@@ -127,7 +133,7 @@ Json itemsJson(const std::vector<PassItem> &items)
 {
     Json list = Json::array();
     for (const PassItem &item : items)
-        list.push_back({{"node", item.node}, {"what", item.what}});
+        list.push_back({ { "node", item.node }, { "what", item.what } });
     return list;
 }
 
@@ -145,7 +151,7 @@ std::string fileHash(const std::string &path)
 }
 
 Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModule &int8Graph, const std::string &backend,
-                                  const DataSet &data, const CancelFlag *cancel, const Progress &progress)
+    const DataSet &data, const CancelFlag *cancel, const Progress &progress)
 {
     Result<Interpreter> reference = Interpreter::create(floatGraph);
     if (!reference)
@@ -154,7 +160,7 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
     if (!int8)
         return int8.error();
     const auto labels = labelsOf(data);
-    RunOptions floatRun{{}, cancel, {}}, int8Run{{}, cancel, backend};
+    RunOptions floatRun{ {}, cancel, {} }, int8Run{ {}, cancel, backend };
 
     Evaluation e;
     e.data = fileName(data.source);
@@ -203,8 +209,8 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
     return e;
 }
 
-Result<std::shared_ptr<const QuantResult>> convertModel(const GraphModule &fused, const QuantConfig &config,
-                                                        const Calibration &calibration, const CancelFlag *cancel)
+Result<std::shared_ptr<const QuantResult>> convertModel(
+    const GraphModule &fused, const QuantConfig &config, const Calibration &calibration, const CancelFlag *cancel)
 {
     auto result = std::make_shared<QuantResult>();
     const Pass pass = [&](GraphModule &gm) -> Result<PassReport> {
@@ -228,16 +234,13 @@ Result<std::shared_ptr<const QuantResult>> convertModel(const GraphModule &fused
 std::string reportJson(const ExportRequest &request)
 {
     const GraphModule &gm = request.converted ? request.converted->graph : *request.floatGraph;
-    Json report{{"fuseboard", 1},
-                {"model", fileName(request.modelPath)},
-                {"form", request.converted ? "quantized" : "float"},
-                {"traced_with_torch", gm.provenance.torchVersion},
-                {"exported_with_torch", torchVersion()},
-                {"nodes", gm.graph.size()},
-                {"parameters", request.floatGraph->parameterCount()}};
+    Json report{ { "fuseboard", 1 }, { "model", fileName(request.modelPath) },
+        { "form", request.converted ? "quantized" : "float" }, { "traced_with_torch", gm.provenance.torchVersion },
+        { "exported_with_torch", torchVersion() }, { "nodes", gm.graph.size() },
+        { "parameters", request.floatGraph->parameterCount() } };
     if (request.evaluation) {
         const Evaluation &e = *request.evaluation;
-        Json j{{"data", e.data}, {"samples", e.samples}};
+        Json j{ { "data", e.data }, { "samples", e.samples } };
         if (e.accuracyFloat >= 0) {
             j["top1_float"] = e.accuracyFloat;
             j["top1_int8"] = e.accuracyInt8;
@@ -250,15 +253,15 @@ std::string reportJson(const ExportRequest &request)
     report["not_fused"] = itemsJson(request.fused.kept);
     if (request.converted) {
         report["backend"] = request.config.backend;
-        report["calibration"] = {{request.dataPath.empty() ? "stats" : "data", fileName(calibrationSource(request))},
-                                 {"samples", request.calibration ? request.calibration->samples : 0}};
+        report["calibration"] = { { request.dataPath.empty() ? "stats" : "data", fileName(calibrationSource(request)) },
+            { "samples", request.calibration ? request.calibration->samples : 0 } };
         size_t int8 = 0;
         Json rows = Json::array(), kept = Json::array();
         for (const QuantRow &row : request.converted->rows) {
             rows.push_back(rowJson(row));
             int8 += row.int8();
             if (row.staysFloat())
-                kept.push_back({{"node", row.node}, {"reason", row.reason}});
+                kept.push_back({ { "node", row.node }, { "reason", row.reason } });
         }
         report["int8_nodes"] = int8;
         report["float_nodes"] = kept;
@@ -272,19 +275,15 @@ std::string recipeJson(const ExportRequest &request)
     Json steps = Json::array();
     for (const std::string &edit : request.edits)
         steps.push_back(Json::parse(edit, nullptr, false));
-    Json recipe{{"fuseboard", 1},
-                {"model", {{"file", fileName(request.modelPath)}, {"sha256", fileHash(request.modelPath)}}},
-                {"edits", steps}};
+    Json recipe{ { "fuseboard", 1 },
+        { "model", { { "file", fileName(request.modelPath) }, { "sha256", fileHash(request.modelPath) } } }, { "edits", steps } };
     if (request.converted) {
-        recipe["calibrate"] = {{request.dataPath.empty() ? "stats" : "data", fileName(calibrationSource(request))},
-                               {"sha256", fileHash(calibrationSource(request))},
-                               {"samples", request.calibration ? request.calibration->samples : 0},
-                               {"batch", request.batch}};
-        recipe["quantize"] = {{"backend", request.config.backend},
-                              {"observer", "MinMaxObserver"},
-                              {"float_nodes", request.config.floatNodes},
-                              {"float_modules", request.config.floatModules},
-                              {"float_types", request.config.floatTypes}};
+        recipe["calibrate"] = { { request.dataPath.empty() ? "stats" : "data", fileName(calibrationSource(request)) },
+            { "sha256", fileHash(calibrationSource(request)) },
+            { "samples", request.calibration ? request.calibration->samples : 0 }, { "batch", request.batch } };
+        recipe["quantize"] = { { "backend", request.config.backend }, { "observer", "MinMaxObserver" },
+            { "float_nodes", request.config.floatNodes }, { "float_modules", request.config.floatModules },
+            { "float_types", request.config.floatTypes } };
     }
     recipe["export"] = request.converted ? "quantized" : "python";
     return recipe.dump(2) + "\n";
@@ -303,7 +302,7 @@ Status exportFolder(const ExportRequest &request)
         options.steps.push_back("fused " + item.what);
     if (request.converted) {
         options.steps.push_back("calibrated on " + fileName(calibrationSource(request)) + " ("
-                                + std::to_string(request.calibration ? request.calibration->samples : 0) + " samples, MinMaxObserver)");
+            + std::to_string(request.calibration ? request.calibration->samples : 0) + " samples, MinMaxObserver)");
         options.steps.push_back("converted to int8 for " + request.config.backend);
     }
     options.reportJson = reportJson(request);
@@ -318,7 +317,7 @@ Status exportFolder(const ExportRequest &request)
             Result<Interpreter> interpreter = Interpreter::create(gm);
             if (!interpreter)
                 return interpreter.error();
-            RunOptions run{{}, request.cancel, engine};
+            RunOptions run{ {}, request.cancel, engine };
             Result<Arg> output = interpreter->run(*inputs, run);
             if (!output)
                 return output.error();

@@ -10,38 +10,39 @@
 #include "model/exec/statistics.h"
 #include "passes/quantize.h"
 
-namespace fb {
+namespace fb
+{
 
 // How the float and the int8 model do on data with labels, and how far their outputs are apart.
 struct Evaluation {
-    double accuracyFloat = -1, accuracyInt8 = -1;     // share of right top-1 answers; -1: the data has no labels
+    double accuracyFloat = -1, accuracyInt8 = -1; // share of right top-1 answers; -1: the data has no labels
     uint64_t samples = 0;
-    double sqnrDb = 0;                                // of the int8 outputs against the float ones
-    std::string data;                                 // the file's name
+    double sqnrDb = 0; // of the int8 outputs against the float ones
+    std::string data; // the file's name
 };
 
 using Progress = std::function<void(double fraction)>;
 
 // Runs both graphs over the data. Labels are an integer member of the data named "labels", "label", "y" or "targets".
 Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModule &int8Graph, const std::string &backend,
-                                  const DataSet &data, const CancelFlag *cancel = nullptr, const Progress &progress = {});
+    const DataSet &data, const CancelFlag *cancel = nullptr, const Progress &progress = {});
 
 // Plans and converts as one checked pass; `fused` is untouched. `state` of its rows says what runs in int8.
-Result<std::shared_ptr<const QuantResult>> convertModel(const GraphModule &fused, const QuantConfig &config,
-                                                        const Calibration &calibration, const CancelFlag *cancel = nullptr);
+Result<std::shared_ptr<const QuantResult>> convertModel(
+    const GraphModule &fused, const QuantConfig &config, const Calibration &calibration, const CancelFlag *cancel = nullptr);
 
 // Everything an export folder is made from.
 struct ExportRequest {
     std::shared_ptr<const GraphModule> floatGraph;
-    std::shared_ptr<const QuantResult> converted;     // null: the float form is exported
-    std::shared_ptr<const Calibration> calibration;   // may be null for the float form
+    std::shared_ptr<const QuantResult> converted; // null: the float form is exported
+    std::shared_ptr<const Calibration> calibration; // may be null for the float form
     QuantConfig config;
-    std::vector<std::string> edits;                   // the session's edits in order, each one entry of EDITS.json
-    PassReport fused;                                 // what was fused and what was kept
+    std::vector<std::string> edits; // the session's edits in order, each one entry of EDITS.json
+    PassReport fused; // what was fused and what was kept
     std::optional<Evaluation> evaluation;
-    std::string modelPath, dataPath, statsPath;       // where they came from; only the file names are written
+    std::string modelPath, dataPath, statsPath; // where they came from; only the file names are written
     std::string directory;
-    uint64_t batch = 1;                               // samples per forward in calibration
+    uint64_t batch = 1; // samples per forward in calibration
     const CancelFlag *cancel = nullptr;
 };
 

@@ -48,25 +48,37 @@
 #include "views/search_box.h"
 #include "views/step_row.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 // Runs `work` on a pool thread and hands its answer to `deliver` on this thread, while `owner` lives.
-template <class Work, class Deliver>
-void inBackground(QObject *owner, Work work, Deliver deliver)
+template <class Work, class Deliver> void inBackground(QObject *owner, Work work, Deliver deliver)
 {
     QPointer<QObject> guard(owner);
     QThreadPool::globalInstance()->start([guard, work, deliver] {
         auto answer = work();
         QMetaObject::invokeMethod(
-            qApp, [guard, deliver, answer = std::move(answer)] { if (guard) deliver(answer); }, Qt::QueuedConnection);
+            qApp,
+            [guard, deliver, answer = std::move(answer)] {
+                if (guard)
+                    deliver(answer);
+            },
+            Qt::QueuedConnection);
     });
 }
 
-QString dataFilter() { return MainWindow::tr("Arrays (*.npy *.npz *.safetensors);;All files (*)"); }
+QString dataFilter()
+{
+    return MainWindow::tr("Arrays (*.npy *.npz *.safetensors);;All files (*)");
+}
 
-QVector<NodeId> vectorOf(const QList<NodeId> &nodes) { return nodes; }
+QVector<NodeId> vectorOf(const QList<NodeId> &nodes)
+{
+    return nodes;
+}
 
 QString memoryText()
 {
@@ -80,19 +92,19 @@ QString memoryText()
 } // namespace
 
 MainWindow::MainWindow(QWidget *parent)
-    : QMainWindow(parent),
-      pages_(new QStackedWidget),
-      empty_(new EmptyState),
-      canvas_(new Canvas),
-      tree_(new ModuleTree),
-      rules_(new RulesView),
-      inspector_(new Inspector),
-      code_(new CodeView),
-      histograms_(new HistogramView),
-      layers_(new LayersView),
-      problems_(new ProblemsView),
-      jobs_(new JobsView),
-      palette_(new CommandPalette(this))
+    : QMainWindow(parent)
+    , pages_(new QStackedWidget)
+    , empty_(new EmptyState)
+    , canvas_(new Canvas)
+    , tree_(new ModuleTree)
+    , rules_(new RulesView)
+    , inspector_(new Inspector)
+    , code_(new CodeView)
+    , histograms_(new HistogramView)
+    , layers_(new LayersView)
+    , problems_(new ProblemsView)
+    , jobs_(new JobsView)
+    , palette_(new CommandPalette(this))
 {
     setAcceptDrops(true);
     setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
@@ -106,9 +118,9 @@ MainWindow::MainWindow(QWidget *parent)
     connectViews();
     connectDocument();
     resize(1280, 800);
-    resizeDocks({treeDock_, rulesDock_}, {420, 200}, Qt::Vertical);
-    resizeDocks({treeDock_, inspectorDock_}, {250, 280}, Qt::Horizontal);
-    resizeDocks({codeDock_}, {280}, Qt::Vertical);
+    resizeDocks({ treeDock_, rulesDock_ }, { 420, 200 }, Qt::Vertical);
+    resizeDocks({ treeDock_, inspectorDock_ }, { 250, 280 }, Qt::Horizontal);
+    resizeDocks({ codeDock_ }, { 280 }, Qt::Vertical);
     firstState_ = saveState();
     QSettings settings;
     restoreGeometry(settings.value(QStringLiteral("geometry")).toByteArray());
@@ -142,7 +154,7 @@ void MainWindow::makeDocks()
     layersDock_ = dock(tr("Layers"), layers_, Qt::BottomDockWidgetArea, QStringLiteral("layers"));
     problemsDock_ = dock(tr("Problems"), problems_, Qt::BottomDockWidgetArea, QStringLiteral("problems"));
     jobsDock_ = dock(tr("Jobs"), jobs_, Qt::BottomDockWidgetArea, QStringLiteral("jobs"));
-    for (QDockWidget *d : {histogramDock_, layersDock_, problemsDock_, jobsDock_})
+    for (QDockWidget *d : { histogramDock_, layersDock_, problemsDock_, jobsDock_ })
         tabifyDockWidget(codeDock_, d);
     codeDock_->raise();
 }
@@ -172,7 +184,7 @@ void MainWindow::makeActions()
     QMenu *file = menuBar()->addMenu(tr("&File"));
     QAction *open = action(tr("Open..."), QKeySequence::Open, [this] { chooseFile(); });
     QAction *traceAction = action(tr("Trace a Python model..."), QKeySequence(tr("Ctrl+T")), [this] { trace(); });
-    file->addActions({open, traceAction});
+    file->addActions({ open, traceAction });
     file->addAction(action(tr("Open the demo"), {}, [this] { openDemo(); }));
     recentMenu_ = file->addMenu(tr("Recent files"));
     file->addSeparator();
@@ -186,7 +198,7 @@ void MainWindow::makeActions()
     QMenu *edit = menuBar()->addMenu(tr("&Edit"));
     undo_ = action(tr("Undo"), QKeySequence::Undo, [this] { doc_.undo(); });
     redo_ = action(tr("Redo"), QKeySequence(tr("Ctrl+Shift+Z")), [this] { doc_.redo(); });
-    edit->addActions({undo_, redo_});
+    edit->addActions({ undo_, redo_ });
     edit->addSeparator();
     edit->addAction(floatAction(tr("Fuse all"), QKeySequence(tr("Ctrl+Shift+F")), [this] { fuseNodes(&doc_, {}); }));
     edit->addAction(floatAction(tr("Fuse selection"), {}, [this] {
@@ -207,12 +219,12 @@ void MainWindow::makeActions()
     }));
     edit->addSeparator();
     edit->addAction(graphAction(tr("Find"), QKeySequence::Find, [this] { search_->activate(); }));
-    edit->addAction(graphAction(tr("Select all"), {}, [this] {
-        select(QList<NodeId>(doc_.graph()->graph.order().begin(), doc_.graph()->graph.order().end()), nullptr);
-    }));
+    edit->addAction(graphAction(tr("Select all"), {},
+        [this] { select(QList<NodeId>(doc_.graph()->graph.order().begin(), doc_.graph()->graph.order().end()), nullptr); }));
 
     QMenu *quantize = menuBar()->addMenu(tr("&Quantize"));
-    quantize->addAction(floatAction(tr("Calibrate on a file..."), QKeySequence(tr("Ctrl+R")), [this] { chooseCalibrationData(); }));
+    quantize->addAction(
+        floatAction(tr("Calibrate on a file..."), QKeySequence(tr("Ctrl+R")), [this] { chooseCalibrationData(); }));
     quantize->addAction(floatAction(tr("Calibrate on a folder..."), {}, [this] {
         auto *dialog = new QFileDialog(this, tr("Folder of calibration data"));
         dialog->setAttribute(Qt::WA_DeleteOnClose);
@@ -240,8 +252,8 @@ void MainWindow::makeActions()
     view->addSeparator();
     QMenu *theme = view->addMenu(tr("Theme"));
     auto *themes = new QActionGroup(this);
-    for (auto [text, mode] : {std::pair{tr("As the system"), Theme::Mode::System}, std::pair{tr("Light"), Theme::Mode::Light},
-                              std::pair{tr("Dark"), Theme::Mode::Dark}}) {
+    for (auto [text, mode] : { std::pair{ tr("As the system"), Theme::Mode::System },
+             std::pair{ tr("Light"), Theme::Mode::Light }, std::pair{ tr("Dark"), Theme::Mode::Dark } }) {
         QAction *a = theme->addAction(text);
         a->setCheckable(true);
         a->setChecked(Theme::mode() == mode);
@@ -249,7 +261,8 @@ void MainWindow::makeActions()
         connect(a, &QAction::triggered, this, [this, mode = mode] { setTheme(mode); });
     }
     QMenu *panels = view->addMenu(tr("Panels"));
-    for (QDockWidget *d : {treeDock_, rulesDock_, inspectorDock_, codeDock_, histogramDock_, layersDock_, problemsDock_, jobsDock_})
+    for (QDockWidget *d :
+        { treeDock_, rulesDock_, inspectorDock_, codeDock_, histogramDock_, layersDock_, problemsDock_, jobsDock_ })
         panels->addAction(d->toggleViewAction());
     view->addAction(action(tr("Reset layout"), {}, [this] { resetLayout(); }));
 
@@ -281,9 +294,10 @@ void MainWindow::makeToolBar()
         bar->addWidget(b);
         return b;
     };
-    connect(button(tr("Open"), tr("Open a trace (Ctrl+O)"), QStringLiteral("openButton")), &QToolButton::clicked, this, &MainWindow::chooseFile);
-    connect(button(tr("Trace..."), tr("Trace a Python model (Ctrl+T)"), QStringLiteral("traceButton")), &QToolButton::clicked, this,
-            [this] { trace(); });
+    connect(button(tr("Open"), tr("Open a trace (Ctrl+O)"), QStringLiteral("openButton")), &QToolButton::clicked, this,
+        &MainWindow::chooseFile);
+    connect(button(tr("Trace..."), tr("Trace a Python model (Ctrl+T)"), QStringLiteral("traceButton")), &QToolButton::clicked,
+        this, [this] { trace(); });
     bar->addSeparator();
     steps_ = new StepRow;
     bar->addWidget(steps_);
@@ -311,8 +325,8 @@ void MainWindow::makeStatusBar()
     cancel_->setText(tr("Cancel"));
     cancel_->setAutoRaise(true);
     statusBar()->addWidget(message_, 1);
-    for (QWidget *w : {static_cast<QWidget *>(selectionText_), static_cast<QWidget *>(facts_), static_cast<QWidget *>(memory_),
-                       static_cast<QWidget *>(progress_), static_cast<QWidget *>(cancel_)})
+    for (QWidget *w : { static_cast<QWidget *>(selectionText_), static_cast<QWidget *>(facts_), static_cast<QWidget *>(memory_),
+             static_cast<QWidget *>(progress_), static_cast<QWidget *>(cancel_) })
         statusBar()->addPermanentWidget(w);
     progress_->hide();
     cancel_->hide();
@@ -341,19 +355,18 @@ void MainWindow::connectViews()
             tree_->setCurrent(modules.first().section(QLatin1Char('@'), 0, 0));
     });
     connect(canvas_, &Canvas::contextMenuRequested, this,
-            [this](const QList<NodeId> &nodes, const QStringList &modules, const QPoint &at) {
-                auto *menu = new QMenu(this);
-                menu->setAttribute(Qt::WA_DeleteOnClose);
-                menu->setObjectName(QStringLiteral("nodeMenu"));
-                fillNodeMenu(menu, &doc_, nodes, modules,
-                             {[this](NodeId id) { showHistogramOf(id); },
-                              [this](const QString &file, int line) { goToSource(file, line); },
-                              [this](const QString &key) { canvas_->toggleFold(key); }});
-                if (menu->isEmpty())
-                    delete menu;
-                else
-                    menu->popup(at);
-            });
+        [this](const QList<NodeId> &nodes, const QStringList &modules, const QPoint &at) {
+            auto *menu = new QMenu(this);
+            menu->setAttribute(Qt::WA_DeleteOnClose);
+            menu->setObjectName(QStringLiteral("nodeMenu"));
+            fillNodeMenu(menu, &doc_, nodes, modules,
+                { [this](NodeId id) { showHistogramOf(id); }, [this](const QString &file, int line) { goToSource(file, line); },
+                    [this](const QString &key) { canvas_->toggleFold(key); } });
+            if (menu->isEmpty())
+                delete menu;
+            else
+                menu->popup(at);
+        });
     connect(canvas_, &Canvas::nodeActivated, this, [this](NodeId) { raise(inspectorDock_); });
     connect(canvas_, &Canvas::hoverText, this, [this](const QString &text) { message_->setText(text); });
     connect(canvas_, &Canvas::layoutFailed, this, [this](const QString &text) { say(text, true); });
@@ -379,7 +392,7 @@ void MainWindow::connectViews()
     });
     connect(tree_, &ModuleTree::leafRequested, this, [this](const QString &path, bool leaf) { setLeaf(&doc_, path, leaf); });
     connect(tree_, &ModuleTree::keepFloatRequested, this,
-            [this](const QString &path, bool keep) { keepModuleFloat(&doc_, path, keep); });
+        [this](const QString &path, bool keep) { keepModuleFloat(&doc_, path, keep); });
 
     connect(rules_, &RulesView::backendRequested, this, [this](const QString &name) {
         QuantConfig config = doc_.state().config;
@@ -395,24 +408,25 @@ void MainWindow::connectViews()
         doc_.configure(tr("Remove rule %1").arg(qs(pattern)), config);
     });
 
-    connect(inspector_, &Inspector::nodeActivated, this, [this](NodeId id) { select({id}, inspector_); });
+    connect(inspector_, &Inspector::nodeActivated, this, [this](NodeId id) { select({ id }, inspector_); });
     connect(inspector_, &Inspector::moduleActivated, this, [this](const QString &path) { canvas_->selectModule(path, true); });
     connect(inspector_, &Inspector::sourceActivated, this, &MainWindow::goToSource);
     connect(inspector_, &Inspector::keepFloatRequested, this,
-            [this](const QVector<NodeId> &nodes, bool keep) { keepFloat(&doc_, nodes, keep); });
+        [this](const QVector<NodeId> &nodes, bool keep) { keepFloat(&doc_, nodes, keep); });
     connect(inspector_, &Inspector::quantizationWanted, this,
-            [this](NodeId id) { inspector_->setQuantization(id, presentQuantization(doc_, id)); });
+        [this](NodeId id) { inspector_->setQuantization(id, presentQuantization(doc_, id)); });
     connect(inspector_, &Inspector::weightStatsWanted, this, [this](NodeId id) {
-        inBackground(this, [gm = doc_.graph(), id] { return presentWeights(*gm, id); },
-                     [this, id](const QVector<WeightStats> &stats) { inspector_->setWeightStats(id, stats); });
+        inBackground(
+            this, [gm = doc_.graph(), id] { return presentWeights(*gm, id); },
+            [this, id](const QVector<WeightStats> &stats) { inspector_->setWeightStats(id, stats); });
     });
 
     connect(code_, &CodeView::nodesSelected, this, [this](const QVector<NodeId> &nodes) { select(nodes, code_); });
-    connect(histograms_, &HistogramView::nodeActivated, this, [this](NodeId id) { select({id}, histograms_); });
+    connect(histograms_, &HistogramView::nodeActivated, this, [this](NodeId id) { select({ id }, histograms_); });
     connect(histograms_, &HistogramView::actionRequested, this, &MainWindow::chooseCalibrationData);
     connect(layers_, &LayersView::nodesSelected, this, [this](const QVector<NodeId> &nodes) { select(nodes, layers_); });
     connect(layers_, &LayersView::nodeActivated, this, [this](NodeId id) {
-        select({id}, layers_);
+        select({ id }, layers_);
         canvas_->setFocus();
     });
     connect(layers_, &LayersView::saveRequested, this, [this](const QString &csv) {
@@ -426,11 +440,10 @@ void MainWindow::connectViews()
         });
         dialog->open();
     });
-    connect(problems_, &ProblemsView::nodeActivated, this, [this](NodeId id) { select({id}, problems_); });
+    connect(problems_, &ProblemsView::nodeActivated, this, [this](NodeId id) { select({ id }, problems_); });
     connect(problems_, &ProblemsView::fixRequested, this, &MainWindow::fixProblem);
-    connect(problems_, &ProblemsView::countChanged, this, [this](int count) {
-        problemsDock_->setWindowTitle(count ? tr("Problems (%1)").arg(count) : tr("Problems"));
-    });
+    connect(problems_, &ProblemsView::countChanged, this,
+        [this](int count) { problemsDock_->setWindowTitle(count ? tr("Problems (%1)").arg(count) : tr("Problems")); });
     connect(jobs_, &JobsView::cancelRequested, this, [this](int id) { doc_.jobs()->cancel(id); });
 }
 
@@ -456,7 +469,7 @@ void MainWindow::connectDocument()
         if (!doc_.isOpen())
             empty_->setMessage(message);
         QList<Problem> extra = traceProblems_;
-        extra.prepend({Problem::Fault, {}, tr("%1: %2").arg(what, message), {}, {}, {}, {}});
+        extra.prepend({ Problem::Fault, {}, tr("%1: %2").arg(what, message), {}, {}, {}, {} });
         doc_.setExtraProblems(extra);
     });
     connect(&doc_, &GraphDocument::done, this, [this](const QString &what, const QString &message) {
@@ -485,7 +498,7 @@ void MainWindow::refresh()
     search_->setEnabled(doc_.isOpen());
     for (int s = StepRow::Edit; s < StepRow::StepCount; ++s)
         steps_->setStepEnabled(StepRow::Step(s), doc_.isOpen());
-    for (QDockWidget *d : {treeDock_, rulesDock_, inspectorDock_, codeDock_, histogramDock_, layersDock_})
+    for (QDockWidget *d : { treeDock_, rulesDock_, inspectorDock_, codeDock_, histogramDock_, layersDock_ })
         d->widget()->setEnabled(doc_.isOpen());
 
     if (gm) {
@@ -504,12 +517,14 @@ void MainWindow::refresh()
         inspector_->setModule(gm);
         inspector_->setSelected(vectorOf(selected_));
         const quint64 revision = ++codeRevision_;
-        inBackground(this, [gm] { return torchCodeLines(*gm); }, [this, revision](const std::vector<CodeLine> &lines) {
-            if (revision != codeRevision_)
-                return;
-            code_->setLines(lines);
-            code_->setSelected(vectorOf(selected_));
-        });
+        inBackground(
+            this, [gm] { return torchCodeLines(*gm); },
+            [this, revision](const std::vector<CodeLine> &lines) {
+                if (revision != codeRevision_)
+                    return;
+                code_->setLines(lines);
+                code_->setSelected(vectorOf(selected_));
+            });
     }
     refreshQuantization();
     refreshStatus();
@@ -533,7 +548,7 @@ void MainWindow::refreshQuantization()
         histograms_->setHistograms({});
     histograms_->setEmptyText(doc_.state().calibration ? tr("Nothing selected was calibrated.")
                                                        : tr("Calibrate on data to see what values the activations take."),
-                              doc_.state().calibration || !doc_.isOpen() ? QString() : tr("Calibrate..."));
+        doc_.state().calibration || !doc_.isOpen() ? QString() : tr("Calibrate..."));
     refreshJobs();
 }
 
@@ -565,15 +580,15 @@ void MainWindow::refreshStatus()
         return;
     }
     const GraphModule &gm = *doc_.graph();
-    QStringList facts{doc_.title(), tr("torch %1").arg(qs(gm.provenance.torchVersion)), nodesText(qsizetype(gm.graph.size()))};
+    QStringList facts{ doc_.title(), tr("torch %1").arg(qs(gm.provenance.torchVersion)), nodesText(qsizetype(gm.graph.size())) };
     if (doc_.isInt8())
         facts << tr("int8, %1").arg(qs(doc_.state().config.backend));
     if (const auto &e = doc_.state().evaluation; e && e->accuracyFloat >= 0)
         facts << tr("top-1 float %1 %, int8 %2 %").arg(e->accuracyFloat * 100, 0, 'f', 2).arg(e->accuracyInt8 * 100, 0, 'f', 2);
     facts_->setText(facts.join(QStringLiteral("  |  ")));
-    selectionText_->setText(selected_.isEmpty()     ? QString()
-                            : selected_.size() == 1 ? qs(gm.graph[selected_.first()].name)
-                                                    : tr("%1 selected").arg(selected_.size()));
+    selectionText_->setText(selected_.isEmpty() ? QString()
+            : selected_.size() == 1             ? qs(gm.graph[selected_.first()].name)
+                                                : tr("%1 selected").arg(selected_.size()));
 }
 
 void MainWindow::select(const QList<NodeId> &nodes, QObject *from)
@@ -604,7 +619,7 @@ void MainWindow::select(const QList<NodeId> &nodes, QObject *from)
 
 void MainWindow::showHistogramOf(NodeId node)
 {
-    select({node}, nullptr);
+    select({ node }, nullptr);
     raise(histogramDock_);
 }
 
@@ -625,7 +640,7 @@ void MainWindow::fixProblem(int id)
 void MainWindow::goToSource(const QString &file, int line)
 {
     // The trace keeps names, not places: look beside the opened file and where it was traced from.
-    QStringList places{file, QFileInfo(doc_.path()).dir().filePath(file)};
+    QStringList places{ file, QFileInfo(doc_.path()).dir().filePath(file) };
     if (tracePanel_)
         places << tracePanel_->sourceFolder().filePath(file);
     for (const QString &place : places)
@@ -686,7 +701,7 @@ void MainWindow::step(int step)
             return chooseExportFolder(true);
         return say(doc_.state().calibration ? tr("convert to int8 first (Review), or export the float model from the File menu")
                                             : tr("calibrate and convert first, or export the float model from the File menu"),
-                   true);
+            true);
     }
 }
 
@@ -703,12 +718,15 @@ void MainWindow::openFile(const QString &path)
     doc_.open(path);
 }
 
-void MainWindow::openDemo() { openFile(resourcePath(QStringLiteral("demo/digits.fxt"))); }
+void MainWindow::openDemo()
+{
+    openFile(resourcePath(QStringLiteral("demo/digits.fxt")));
+}
 
 void MainWindow::chooseFile()
 {
     auto *dialog = new QFileDialog(this, tr("Open a trace"), QSettings().value(QStringLiteral("folder")).toString(),
-                                   tr("Trace archives (*.fxt);;All files (*)"));
+        tr("Trace archives (*.fxt);;All files (*)"));
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     dialog->setFileMode(QFileDialog::ExistingFile);
     connect(dialog, &QFileDialog::fileSelected, this, [this](const QString &path) {
@@ -730,7 +748,7 @@ void MainWindow::trace(const QString &source)
         connect(tracePanel_, &TracePanel::failed, this, [this](const TraceResult &result) {
             traceProblems_.clear();
             for (const TraceProblem &p : result.problems) {
-                Problem row{Problem::Fault, p.module, p.sentence(), p.source.trimmed(), {}, {}, {}};
+                Problem row{ Problem::Fault, p.module, p.sentence(), p.source.trimmed(), {}, {}, {} };
                 for (const TraceFix &fix : p.fixes)
                     if (fix.kind == QLatin1String("leaf") && row.fix.isEmpty()) {
                         row.fix = fix.label;
@@ -740,7 +758,7 @@ void MainWindow::trace(const QString &source)
                 traceProblems_ << row;
             }
             if (result.problems.isEmpty())
-                traceProblems_ << Problem{Problem::Fault, {}, result.error, {}, {}, {}, {}};
+                traceProblems_ << Problem{ Problem::Fault, {}, result.error, {}, {}, {}, {} };
             doc_.setExtraProblems(traceProblems_);
             raise(problemsDock_);
         });
@@ -781,13 +799,15 @@ void MainWindow::chooseExportFolder(bool int8Form)
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     dialog->setObjectName(QStringLiteral("exportDialog"));
     dialog->setFileMode(QFileDialog::Directory);
-    connect(dialog, &QFileDialog::fileSelected, this, [this, int8Form](const QString &folder) { doc_.exportTo(folder, int8Form); });
+    connect(
+        dialog, &QFileDialog::fileSelected, this, [this, int8Form](const QString &folder) { doc_.exportTo(folder, int8Form); });
     dialog->open();
 }
 
 void MainWindow::saveAs()
 {
-    auto *dialog = new QFileDialog(this, tr("Save the graph"), QFileInfo(doc_.path()).absolutePath(), tr("Trace archives (*.fxt)"));
+    auto *dialog
+        = new QFileDialog(this, tr("Save the graph"), QFileInfo(doc_.path()).absolutePath(), tr("Trace archives (*.fxt)"));
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     dialog->setAcceptMode(QFileDialog::AcceptSave);
     dialog->setDefaultSuffix(QStringLiteral("fxt"));
@@ -848,7 +868,7 @@ void MainWindow::closeEvent(QCloseEvent *event)
 {
     if (doc_.isModified() && !property("discardOnClose").toBool()) {
         QMessageBox box(QMessageBox::Question, tr("Fuseboard"), tr("Save the changes to %1?").arg(doc_.title()),
-                        QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
+            QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
         switch (box.exec()) {
         case QMessageBox::Save:
             event->ignore();
@@ -874,7 +894,10 @@ void MainWindow::dragEnterEvent(QDragEnterEvent *event)
     }
 }
 
-void MainWindow::dragLeaveEvent(QDragLeaveEvent *) { empty_->setDropActive(false); }
+void MainWindow::dragLeaveEvent(QDragLeaveEvent *)
+{
+    empty_->setDropActive(false);
+}
 
 void MainWindow::dropEvent(QDropEvent *event)
 {
@@ -885,8 +908,8 @@ void MainWindow::dropEvent(QDropEvent *event)
         if (suffix == QLatin1String("py"))
             trace(path + QStringLiteral(":make"));
         else if (doc_.isOpen()
-                 && (suffix == QLatin1String("npy") || suffix == QLatin1String("npz") || suffix == QLatin1String("safetensors")
-                     || QFileInfo(path).isDir()))
+            && (suffix == QLatin1String("npy") || suffix == QLatin1String("npz") || suffix == QLatin1String("safetensors")
+                || QFileInfo(path).isDir()))
             doc_.calibrate(path);
         else
             openFile(path);

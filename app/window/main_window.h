@@ -17,7 +17,8 @@ class QProgressBar;
 class QStackedWidget;
 class QToolButton;
 
-namespace fb {
+namespace fb
+{
 
 class Canvas;
 class CodeView;
@@ -34,7 +35,8 @@ class SearchBox;
 class StepRow;
 class TracePanel;
 
-class MainWindow : public QMainWindow {
+class MainWindow : public QMainWindow
+{
     Q_OBJECT
 public:
     explicit MainWindow(QWidget *parent = nullptr);
@@ -44,7 +46,7 @@ public:
     Canvas *canvas() { return canvas_; }
 
 public slots:
-    void openFile(const QString &path);          // in this window when it is empty, else in a new one
+    void openFile(const QString &path); // in this window when it is empty, else in a new one
     void openDemo();
     void trace(const QString &source = {});
     void chooseFile();
@@ -72,8 +74,8 @@ private:
 
     QAction *action(const QString &text, const QKeySequence &keys, std::function<void()> run);
     QDockWidget *dock(const QString &title, QWidget *view, Qt::DockWidgetArea area, const QString &name);
-    void refresh();                              // everything that follows the document's state
-    void refreshQuantization();                  // what follows plan and calibration
+    void refresh(); // everything that follows the document's state
+    void refreshQuantization(); // what follows plan and calibration
     void refreshJobs();
     void refreshStatus();
     void select(const QList<NodeId> &nodes, QObject *from);

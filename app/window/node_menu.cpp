@@ -7,11 +7,13 @@
 
 #include "passes/edits.h"
 
-namespace fb {
+namespace fb
+{
 
 using Json = nlohmann::ordered_json;
 
-namespace {
+namespace
+{
 
 QStringList namesOf(const GraphModule &gm, const QList<NodeId> &nodes)
 {
@@ -34,11 +36,14 @@ QString shortName(const OpRef &op)
 }
 
 // As OpRef::parse reads it back.
-std::string writeOp(const OpRef &op) { return op.op == Opcode::CallMethod ? "." + op.target + "()" : op.target; }
+std::string writeOp(const OpRef &op)
+{
+    return op.op == Opcode::CallMethod ? "." + op.target + "()" : op.target;
+}
 
 void replace(GraphDocument *doc, const Json &what, const OpRef &to, const QString &name)
 {
-    Json edit{{"op", "replace"}};
+    Json edit{ { "op", "replace" } };
     edit.update(what);
     edit["with"] = writeOp(to);
     doc->edit(name, edit.dump());
@@ -48,7 +53,7 @@ void replace(GraphDocument *doc, const Json &what, const OpRef &to, const QStrin
 
 void fuseNodes(GraphDocument *doc, const QList<NodeId> &nodes)
 {
-    Json edit{{"op", "fuse"}};
+    Json edit{ { "op", "fuse" } };
     if (!nodes.isEmpty())
         for (const QString &name : namesOf(*doc->graph(), nodes))
             edit["nodes"].push_back(name.toStdString());
@@ -58,13 +63,13 @@ void fuseNodes(GraphDocument *doc, const QList<NodeId> &nodes)
 void removeNodes(GraphDocument *doc, const QList<NodeId> &nodes)
 {
     for (const QString &name : namesOf(*doc->graph(), nodes))
-        doc->edit(GraphDocument::tr("Remove %1").arg(name), Json{{"op", "remove"}, {"node", name.toStdString()}}.dump());
+        doc->edit(GraphDocument::tr("Remove %1").arg(name), Json{ { "op", "remove" }, { "node", name.toStdString() } }.dump());
 }
 
 void setLeaf(GraphDocument *doc, const QString &path, bool leaf)
 {
     doc->edit(leaf ? GraphDocument::tr("Mark %1 as leaf").arg(path) : GraphDocument::tr("Unmark leaf %1").arg(path),
-              Json{{"op", leaf ? "leaf" : "unleaf"}, {"module", path.toStdString()}}.dump());
+        Json{ { "op", leaf ? "leaf" : "unleaf" }, { "module", path.toStdString() } }.dump());
 }
 
 void keepFloat(GraphDocument *doc, const QList<NodeId> &nodes, bool keep)
@@ -78,7 +83,8 @@ void keepFloat(GraphDocument *doc, const QList<NodeId> &nodes, bool keep)
             config.floatNodes.erase(name.toStdString());
     }
     const QString what = names.size() == 1 ? names.first() : nodesText(names.size());
-    doc->configure(keep ? GraphDocument::tr("Keep %1 in float").arg(what) : GraphDocument::tr("Let %1 be int8").arg(what), config);
+    doc->configure(
+        keep ? GraphDocument::tr("Keep %1 in float").arg(what) : GraphDocument::tr("Let %1 be int8").arg(what), config);
 }
 
 void keepModuleFloat(GraphDocument *doc, const QString &path, bool keep)
@@ -88,11 +94,12 @@ void keepModuleFloat(GraphDocument *doc, const QString &path, bool keep)
         config.floatModules.insert(path.toStdString());
     else
         config.floatModules.erase(path.toStdString());
-    doc->configure(keep ? GraphDocument::tr("Keep %1 in float").arg(path) : GraphDocument::tr("Let %1 be int8").arg(path), config);
+    doc->configure(
+        keep ? GraphDocument::tr("Keep %1 in float").arg(path) : GraphDocument::tr("Let %1 be int8").arg(path), config);
 }
 
-void fillNodeMenu(QMenu *menu, GraphDocument *doc, const QList<NodeId> &nodes, const QStringList &modules,
-                  const NodeMenuActions &actions)
+void fillNodeMenu(
+    QMenu *menu, GraphDocument *doc, const QList<NodeId> &nodes, const QStringList &modules, const NodeMenuActions &actions)
 {
     const auto gm = doc->graph();
     auto add = [menu](const QString &text, auto run) { QObject::connect(menu->addAction(text), &QAction::triggered, menu, run); };
@@ -129,15 +136,16 @@ void fillNodeMenu(QMenu *menu, GraphDocument *doc, const QList<NodeId> &nodes, c
                 QMenu *all = menu->addMenu(GraphDocument::tr("Replace every %1 with").arg(shortName(from)));
                 for (const OpRef &to : targets) {
                     QObject::connect(one->addAction(shortName(to)), &QAction::triggered, menu, [=, name = n.name] {
-                        replace(doc, {{"node", name}}, to, GraphDocument::tr("Replace %1 with %2").arg(qs(name), shortName(to)));
+                        replace(
+                            doc, { { "node", name } }, to, GraphDocument::tr("Replace %1 with %2").arg(qs(name), shortName(to)));
                     });
                     QObject::connect(all->addAction(shortName(to)), &QAction::triggered, menu, [=] {
-                        replace(doc, {{"all", writeOp(from)}}, to,
-                                GraphDocument::tr("Replace every %1 with %2").arg(shortName(from), shortName(to)));
+                        replace(doc, { { "all", writeOp(from) } }, to,
+                            GraphDocument::tr("Replace every %1 with %2").arg(shortName(from), shortName(to)));
                     });
                 }
             }
-            add(GraphDocument::tr("Remove"), [=] { removeNodes(doc, {first}); });
+            add(GraphDocument::tr("Remove"), [=] { removeNodes(doc, { first }); });
         }
         if (const ModuleInfo *m = gm->moduleOf(n); m && nodes.size() == 1 && m->kind == ModuleKind::Graph)
             add(GraphDocument::tr("Unmark leaf"), [=, path = qs(n.target)] { setLeaf(doc, path, false); });
@@ -148,14 +156,16 @@ void fillNodeMenu(QMenu *menu, GraphDocument *doc, const QList<NodeId> &nodes, c
             bool kept = true;
             for (NodeId id : nodes)
                 kept = kept && doc->state().config.floatNodes.count(gm->graph[id].name) > 0;
-            add(kept ? GraphDocument::tr("Let it be int8") : GraphDocument::tr("Keep in float"), [=] { keepFloat(doc, nodes, !kept); });
+            add(kept ? GraphDocument::tr("Let it be int8") : GraphDocument::tr("Keep in float"),
+                [=] { keepFloat(doc, nodes, !kept); });
         }
     }
     if (doc->state().calibration && doc->state().calibration->nodes.count(n.name))
         add(GraphDocument::tr("Histogram"), [=] { actions.showHistogram(first); });
     if (nodes.size() == 1 && n.source)
         add(GraphDocument::tr("Go to source"), [=, source = n.source] { actions.goToSource(qs(source->file), source->line); });
-    add(GraphDocument::tr("Copy name"), [=] { QGuiApplication::clipboard()->setText(namesOf(*gm, nodes).join(QLatin1Char('\n'))); });
+    add(GraphDocument::tr("Copy name"),
+        [=] { QGuiApplication::clipboard()->setText(namesOf(*gm, nodes).join(QLatin1Char('\n'))); });
 }
 
 } // namespace fb

@@ -10,7 +10,8 @@
 
 class QMenu;
 
-namespace fb {
+namespace fb
+{
 
 // What the menu wants of the window beyond the document.
 struct NodeMenuActions {
@@ -20,11 +21,11 @@ struct NodeMenuActions {
 };
 
 // Fills `menu` for the selected nodes and module boxes.
-void fillNodeMenu(QMenu *menu, GraphDocument *doc, const QList<NodeId> &nodes, const QStringList &modules,
-                  const NodeMenuActions &actions);
+void fillNodeMenu(
+    QMenu *menu, GraphDocument *doc, const QList<NodeId> &nodes, const QStringList &modules, const NodeMenuActions &actions);
 
 // The edits as EDITS.json entries, named for undo.
-void fuseNodes(GraphDocument *doc, const QList<NodeId> &nodes);      // empty: everything that can be fused
+void fuseNodes(GraphDocument *doc, const QList<NodeId> &nodes); // empty: everything that can be fused
 void removeNodes(GraphDocument *doc, const QList<NodeId> &nodes);
 void setLeaf(GraphDocument *doc, const QString &path, bool leaf);
 void keepFloat(GraphDocument *doc, const QList<NodeId> &nodes, bool keep);

@@ -5,18 +5,25 @@
 #include <map>
 #include <unordered_map>
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 NodeBadge::Runs runs(QuantState state)
 {
     switch (state) {
-    case QuantState::Int8: return NodeBadge::Runs::Int8;
-    case QuantState::FloatByChoice: return NodeBadge::Runs::FloatByChoice;
-    case QuantState::FloatUnsupported: return NodeBadge::Runs::FloatUnsupported;
-    case QuantState::Leaf: return NodeBadge::Runs::Leaf;
-    case QuantState::NotQuantizable: break;
+    case QuantState::Int8:
+        return NodeBadge::Runs::Int8;
+    case QuantState::FloatByChoice:
+        return NodeBadge::Runs::FloatByChoice;
+    case QuantState::FloatUnsupported:
+        return NodeBadge::Runs::FloatUnsupported;
+    case QuantState::Leaf:
+        return NodeBadge::Runs::Leaf;
+    case QuantState::NotQuantizable:
+        break;
     }
     return NodeBadge::Runs::Unknown;
 }
@@ -24,22 +31,33 @@ NodeBadge::Runs runs(QuantState state)
 QString stateText(QuantState state)
 {
     switch (state) {
-    case QuantState::Int8: return GraphDocument::tr("int8");
-    case QuantState::FloatByChoice: return GraphDocument::tr("float by choice");
-    case QuantState::FloatUnsupported: return GraphDocument::tr("float (unsupported)");
-    case QuantState::Leaf: return GraphDocument::tr("float (leaf)");
-    case QuantState::NotQuantizable: break;
+    case QuantState::Int8:
+        return GraphDocument::tr("int8");
+    case QuantState::FloatByChoice:
+        return GraphDocument::tr("float by choice");
+    case QuantState::FloatUnsupported:
+        return GraphDocument::tr("float (unsupported)");
+    case QuantState::Leaf:
+        return GraphDocument::tr("float (leaf)");
+    case QuantState::NotQuantizable:
+        break;
     }
     return GraphDocument::tr("not quantized");
 }
 
 // The range and parameters that an observer has chosen so far.
-struct Chosen { float min = 0, max = 0; double scale = 0; int64_t zeroPoint = 0; };
+struct Chosen {
+    float min = 0, max = 0;
+    double scale = 0;
+    int64_t zeroPoint = 0;
+};
 
 // What is asked for every node, looked up once for a document.
-class Facts {
+class Facts
+{
 public:
-    explicit Facts(const GraphDocument &doc) : doc_(doc)
+    explicit Facts(const GraphDocument &doc)
+        : doc_(doc)
     {
         if (doc.isInt8()) {
             const auto &rows = doc.state().converted->rows;
@@ -57,7 +75,7 @@ public:
             const auto it = doc.state().calibration->nodes.find(doc.graph()->graph[id].name);
             if (it == doc.state().calibration->nodes.end() || it->second.count == 0)
                 continue;
-            const auto [range, fresh] = groups_.try_emplace(q.group, Chosen{it->second.min, it->second.max});
+            const auto [range, fresh] = groups_.try_emplace(q.group, Chosen{ it->second.min, it->second.max });
             range->second.min = std::min(range->second.min, it->second.min);
             range->second.max = std::max(range->second.max, it->second.max);
         }
@@ -128,9 +146,7 @@ QHash<uint32_t, NodeBadge> presentBadges(const GraphDocument &doc)
             badge.runs = runs(q->state);
             badge.reason = qs(q->reason);
         } else if (const QuantRow *row = all.row(n.name)) {
-            badge.runs = row->int8() ? NodeBadge::Runs::Int8
-                : row->staysFloat() ? NodeBadge::Runs::FloatUnsupported
-                                    : badge.runs;
+            badge.runs = row->int8() ? NodeBadge::Runs::Int8 : row->staysFloat() ? NodeBadge::Runs::FloatUnsupported : badge.runs;
             badge.reason = qs(row->reason);
         } else if (doc.isInt8() && n.meta && isQuantized(n.meta->dtype)) {
             badge.runs = NodeBadge::Runs::Int8;
@@ -138,7 +154,8 @@ QHash<uint32_t, NodeBadge> presentBadges(const GraphDocument &doc)
         badge.warning = warnings.value(qs(n.name));
         badge.edited = isEdited(doc, n);
         if (const ModuleInfo *m = doc.graph()->moduleOf(n)) {
-            badge.leaf = m->kind == ModuleKind::Script || m->kind == ModuleKind::Opaque || m->kind == ModuleKind::Graph || m->keepFloat;
+            badge.leaf
+                = m->kind == ModuleKind::Script || m->kind == ModuleKind::Opaque || m->kind == ModuleKind::Graph || m->keepFloat;
             badge.shared = calls[n.target] > 1;
             if (badge.leaf)
                 badge.runs = NodeBadge::Runs::Leaf;
@@ -172,9 +189,8 @@ QVector<HistogramData> presentHistograms(const GraphDocument &doc, const QList<N
         h.name = qs(g[id].name);
         h.dtype = qs(stats.dtype);
         // Shares the calibration, so the answer stays right whatever happens to the document meanwhile.
-        h.rebin = [calibration = doc.state().calibration, name = g[id].name](double lo, double hi, int bins) {
-            return rebin(calibration->nodes.at(name), lo, hi, bins);
-        };
+        h.rebin = [calibration = doc.state().calibration, name = g[id].name](
+                      double lo, double hi, int bins) { return rebin(calibration->nodes.at(name), lo, hi, bins); };
         h.min = double(stats.min);
         h.max = double(stats.max);
         h.mean = stats.mean();
@@ -184,7 +200,7 @@ QVector<HistogramData> presentHistograms(const GraphDocument &doc, const QList<N
         std::optional<Chosen> chosen = all.chosen(id);
         int top = doc.plan() && doc.plan()->reduceRange ? 127 : 255;
         if (const QuantRow *row = all.row(g[id].name); row && row->scale > 0) {
-            chosen = Chosen{row->min, row->max, row->scale, row->zeroPoint};
+            chosen = Chosen{ row->min, row->max, row->scale, row->zeroPoint };
             top = doc.state().config.backend == "qnnpack" ? 255 : 127;
         }
         if (chosen) {
@@ -200,7 +216,8 @@ QVector<HistogramData> presentHistograms(const GraphDocument &doc, const QList<N
     return out;
 }
 
-namespace {
+namespace
+{
 
 QuantFacts quantization(const GraphDocument &doc, const Facts &all, NodeId node)
 {
@@ -247,7 +264,10 @@ QuantFacts quantization(const GraphDocument &doc, const Facts &all, NodeId node)
 
 } // namespace
 
-QuantFacts presentQuantization(const GraphDocument &doc, NodeId node) { return quantization(doc, Facts(doc), node); }
+QuantFacts presentQuantization(const GraphDocument &doc, NodeId node)
+{
+    return quantization(doc, Facts(doc), node);
+}
 
 QVector<WeightStats> presentWeights(const GraphModule &gm, NodeId node)
 {
@@ -334,20 +354,21 @@ QVector<RuleRow> presentRules(const GraphDocument &doc)
         return n;
     };
     auto add = [&](const QString &kind, const QString &label, const std::string &pattern, int decides) {
-        rules.append({kind + QLatin1Char(':') + qs(pattern), label, qs(pattern), GraphDocument::tr("keep in float"), decides, !doc.isInt8()});
+        rules.append({ kind + QLatin1Char(':') + qs(pattern), label, qs(pattern), GraphDocument::tr("keep in float"), decides,
+            !doc.isInt8() });
     };
     for (const std::string &name : config.floatNodes)
         add(QStringLiteral("node"), GraphDocument::tr("node"), name, g.find(name) ? 1 : 0);
     for (const std::string &path : config.floatModules)
         add(QStringLiteral("module"), GraphDocument::tr("module"), path, count([&](const Node &n) {
-                const std::string &where = n.op == Opcode::CallModule ? n.target : n.modulePath();
-                return where == path || where.rfind(path + ".", 0) == 0;
-            }));
+            const std::string &where = n.op == Opcode::CallModule ? n.target : n.modulePath();
+            return where == path || where.rfind(path + ".", 0) == 0;
+        }));
     for (const std::string &type : config.floatTypes)
         add(QStringLiteral("type"), GraphDocument::tr("type"), type, count([&](const Node &n) {
-                const ModuleInfo *m = doc.graph()->moduleOf(n);
-                return m ? m->className == type : n.target == type;
-            }));
+            const ModuleInfo *m = doc.graph()->moduleOf(n);
+            return m ? m->className == type : n.target == type;
+        }));
     int quantized = 0;
     if (doc.plan())
         for (const auto &[id, q] : doc.plan()->nodes)
@@ -355,7 +376,8 @@ QVector<RuleRow> presentRules(const GraphDocument &doc)
     else if (doc.isInt8())
         for (const QuantRow &row : doc.state().converted->rows)
             quantized += row.int8();
-    rules.append({QStringLiteral("default"), GraphDocument::tr("default"), {}, GraphDocument::tr("int8, MinMax"), quantized, false});
+    rules.append(
+        { QStringLiteral("default"), GraphDocument::tr("default"), {}, GraphDocument::tr("int8, MinMax"), quantized, false });
     return rules;
 }
 
@@ -385,44 +407,54 @@ QVector<JobRow> presentJobs(const Jobs &jobs)
     for (const JobInfo &j : jobs.list()) {
         if (j.quiet && !j.failed)
             continue;
-        rows.append({j.id, j.name, j.running ? JobRow::Running : j.failed ? JobRow::Failed : JobRow::Done, j.fraction, j.secondsLeft, j.text});
+        rows.append({ j.id, j.name,
+            j.running      ? JobRow::Running
+                : j.failed ? JobRow::Failed
+                           : JobRow::Done,
+            j.fraction, j.secondsLeft, j.text });
     }
     return rows;
 }
 
 StepState presentStep(const GraphDocument &doc, StepRow::Step step)
 {
-    auto done = [](bool yes, const QString &text) { return StepState{yes ? StepState::Done : StepState::Todo, -1, text}; };
+    auto done = [](bool yes, const QString &text) { return StepState{ yes ? StepState::Done : StepState::Todo, -1, text }; };
     const DocumentState &s = doc.state();
     if (!doc.isOpen())
-        return done(false, step == StepRow::Trace ? GraphDocument::tr("Open a trace or trace a Python model") : GraphDocument::tr("Open a model first"));
+        return done(false,
+            step == StepRow::Trace ? GraphDocument::tr("Open a trace or trace a Python model")
+                                   : GraphDocument::tr("Open a model first"));
     switch (step) {
     case StepRow::Trace:
         return done(true, GraphDocument::tr("%1, traced with torch %2").arg(doc.title(), qs(s.graph->provenance.torchVersion)));
     case StepRow::Edit:
-        return done(!s.edits.empty(), s.edits.empty() ? GraphDocument::tr("Fuse convolutions, BatchNorm and activations")
-                                                      : s.edits.size() == 1 ? GraphDocument::tr("1 edit") : GraphDocument::tr("%1 edits").arg(s.edits.size()));
+        return done(!s.edits.empty(),
+            s.edits.empty()           ? GraphDocument::tr("Fuse convolutions, BatchNorm and activations")
+                : s.edits.size() == 1 ? GraphDocument::tr("1 edit")
+                                      : GraphDocument::tr("%1 edits").arg(s.edits.size()));
     case StepRow::Configure:
-        return done(doc.plan() || doc.isInt8(), GraphDocument::tr("Backend %1; what runs in int8 and what stays float").arg(qs(s.config.backend)));
+        return done(doc.plan() || doc.isInt8(),
+            GraphDocument::tr("Backend %1; what runs in int8 and what stays float").arg(qs(s.config.backend)));
     case StepRow::Calibrate: {
         for (const JobInfo &j : doc.jobs()->list())
             if (j.running && j.kind == QLatin1String("calibrate"))
-                return {StepState::Running, j.fraction < 0 ? -1 : int(j.fraction * 100), j.text};
+                return { StepState::Running, j.fraction < 0 ? -1 : int(j.fraction * 100), j.text };
         if (!s.calibration)
             return done(false, GraphDocument::tr("Run the float model over data to find its ranges"));
         if (const int stale = doc.staleNodes(); stale > 0)
-            return {StepState::OutOfDate, -1, GraphDocument::tr("%1 changed since calibration").arg(nodesText(stale))};
+            return { StepState::OutOfDate, -1, GraphDocument::tr("%1 changed since calibration").arg(nodesText(stale)) };
         return done(true, GraphDocument::tr("%1 samples").arg(s.calibration->samples));
     }
     case StepRow::Review:
         if (s.evaluation && s.evaluation->accuracyFloat >= 0)
-            return done(true, GraphDocument::tr("float %1 %, int8 %2 %")
-                                  .arg(s.evaluation->accuracyFloat * 100, 0, 'f', 2)
-                                  .arg(s.evaluation->accuracyInt8 * 100, 0, 'f', 2));
+            return done(true,
+                GraphDocument::tr("float %1 %, int8 %2 %")
+                    .arg(s.evaluation->accuracyFloat * 100, 0, 'f', 2)
+                    .arg(s.evaluation->accuracyInt8 * 100, 0, 'f', 2));
         return done(doc.isInt8(), GraphDocument::tr("Convert to int8 and see what it costs"));
     case StepRow::Export:
-        return done(!doc.exportedTo().isEmpty(), doc.exportedTo().isEmpty() ? GraphDocument::tr("Write model.py, weights and report")
-                                                                            : doc.exportedTo());
+        return done(!doc.exportedTo().isEmpty(),
+            doc.exportedTo().isEmpty() ? GraphDocument::tr("Write model.py, weights and report") : doc.exportedTo());
     case StepRow::StepCount:
         break;
     }
@@ -431,7 +463,7 @@ StepState presentStep(const GraphDocument &doc, StepRow::Step step)
 
 StepRow::Step nextStep(const GraphDocument &doc)
 {
-    for (StepRow::Step step : {StepRow::Trace, StepRow::Edit, StepRow::Calibrate, StepRow::Review, StepRow::Export})
+    for (StepRow::Step step : { StepRow::Trace, StepRow::Edit, StepRow::Calibrate, StepRow::Review, StepRow::Export })
         if (presentStep(doc, step).kind != StepState::Done)
             return step;
     return StepRow::Export;

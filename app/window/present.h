@@ -13,16 +13,17 @@
 #include "views/rules_view.h"
 #include "views/step_row.h"
 
-namespace fb {
+namespace fb
+{
 
 QHash<uint32_t, NodeBadge> presentBadges(const GraphDocument &doc);
 // Of those of `nodes` that were calibrated; of every observed node where `nodes` is empty.
 QVector<HistogramData> presentHistograms(const GraphDocument &doc, const QList<NodeId> &nodes);
 QuantFacts presentQuantization(const GraphDocument &doc, NodeId node);
-QVector<WeightStats> presentWeights(const GraphModule &gm, NodeId node);        // slow: reads every weight
+QVector<WeightStats> presentWeights(const GraphModule &gm, NodeId node); // slow: reads every weight
 QVector<LayerRow> presentLayers(const GraphDocument &doc);
 QVector<RuleRow> presentRules(const GraphDocument &doc);
-QVector<ProblemRow> presentProblems(const GraphDocument &doc);                  // ids are indexes into doc.problems()
+QVector<ProblemRow> presentProblems(const GraphDocument &doc); // ids are indexes into doc.problems()
 QVector<JobRow> presentJobs(const Jobs &jobs);
 StepState presentStep(const GraphDocument &doc, StepRow::Step step);
 StepRow::Step nextStep(const GraphDocument &doc);

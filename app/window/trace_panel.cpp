@@ -19,9 +19,11 @@
 
 #include "views/theme.h"
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 QLabel *wrapped(const QString &text, const QString &name)
 {
@@ -34,11 +36,19 @@ QLabel *wrapped(const QString &text, const QString &name)
 
 } // namespace
 
-static QString scratchPrefix() { return QDir::tempPath() + QStringLiteral("/fuseboard-trace-"); }
+static QString scratchPrefix()
+{
+    return QDir::tempPath() + QStringLiteral("/fuseboard-trace-");
+}
 
-bool TracePanel::isScratch(const QString &path) { return path.startsWith(scratchPrefix()); }
+bool TracePanel::isScratch(const QString &path)
+{
+    return path.startsWith(scratchPrefix());
+}
 
-TracePanel::TracePanel(QWidget *parent) : QDialog(parent), folder_(scratchPrefix() + QStringLiteral("XXXXXX"))
+TracePanel::TracePanel(QWidget *parent)
+    : QDialog(parent)
+    , folder_(scratchPrefix() + QStringLiteral("XXXXXX"))
 {
     setWindowTitle(tr("Trace a Python model"));
     setModal(false);
@@ -99,7 +109,8 @@ TracePanel::TracePanel(QWidget *parent) : QDialog(parent), folder_(scratchPrefix
     connect(browse, &QToolButton::clicked, this, [this] {
         auto *dialog = new QFileDialog(this, tr("Python file of the model"), {}, tr("Python (*.py)"));
         dialog->setAttribute(Qt::WA_DeleteOnClose);
-        connect(dialog, &QFileDialog::fileSelected, this, [this](const QString &file) { setSource(file + QStringLiteral(":make")); });
+        connect(
+            dialog, &QFileDialog::fileSelected, this, [this](const QString &file) { setSource(file + QStringLiteral(":make")); });
         dialog->open();
     });
     connect(run_, &QPushButton::clicked, this, &TracePanel::run);
@@ -124,8 +135,14 @@ TracePanel::TracePanel(QWidget *parent) : QDialog(parent), folder_(scratchPrefix
     refresh();
 }
 
-void TracePanel::setSource(const QString &source) { source_->setText(source); }
-void TracePanel::setInput(const QString &input) { inputs_->setText(input); }
+void TracePanel::setSource(const QString &source)
+{
+    source_->setText(source);
+}
+void TracePanel::setInput(const QString &input)
+{
+    inputs_->setText(input);
+}
 
 void TracePanel::addLeaf(const QString &path)
 {
@@ -141,7 +158,10 @@ QStringList TracePanel::leaves() const
     return list;
 }
 
-QDir TracePanel::sourceFolder() const { return QFileInfo(source_->text().trimmed()).absoluteDir(); }
+QDir TracePanel::sourceFolder() const
+{
+    return QFileInfo(source_->text().trimmed()).absoluteDir();
+}
 
 void TracePanel::refresh()
 {
@@ -195,7 +215,9 @@ void TracePanel::finish(const TraceResult &result)
         accept();
         return;
     }
-    status_->setText(result.cancelled ? tr("Cancelled.") : result.problems.isEmpty() ? result.error : tr("Tracing stopped here:"));
+    status_->setText(result.cancelled   ? tr("Cancelled.")
+            : result.problems.isEmpty() ? result.error
+                                        : tr("Tracing stopped here:"));
     showProblems(result);
     if (!result.cancelled)
         emit failed(result);

@@ -17,9 +17,11 @@ class QProgressBar;
 class QPushButton;
 class QVBoxLayout;
 
-namespace fb {
+namespace fb
+{
 
-class TracePanel : public QDialog {
+class TracePanel : public QDialog
+{
     Q_OBJECT
 public:
     explicit TracePanel(QWidget *parent = nullptr);
@@ -28,7 +30,7 @@ public:
     void setInput(const QString &input);
     void addLeaf(const QString &path);
     QStringList leaves() const;
-    QDir sourceFolder() const;                   // of the Python file named
+    QDir sourceFolder() const; // of the Python file named
     bool isRunning() const { return tracer_.isRunning(); }
     // Whether a file is a fresh trace that goes away with the panel that made it, so nobody should remember its path.
     static bool isScratch(const QString &path);

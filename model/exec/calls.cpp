@@ -107,8 +107,7 @@ constexpr const char *kAten[] = { "aten::add", "aten::sub", "aten::mul", "aten::
     "aten::bitwise_right_shift", "aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge" };
 
 // What a comparison says of two ints or two floats; nothing for other operators.
-template <class N>
-std::optional<bool> compared(Op op, N x, N y)
+template <class N> std::optional<bool> compared(Op op, N x, N y)
 {
     switch (op) {
     case Op::Eq:

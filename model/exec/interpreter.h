@@ -13,7 +13,8 @@
 
 #include "model/ir/module.h"
 
-namespace fb {
+namespace fb
+{
 
 // Set from any thread; checked between nodes.
 using CancelFlag = std::atomic<bool>;
@@ -25,11 +26,12 @@ using Observer = std::function<void(NodeId node, const Arg &value)>;
 struct RunOptions {
     Observer observer;
     const CancelFlag *cancel = nullptr;
-    std::string engine;                // quantized engine ("x86", "qnnpack"); empty: leave as it is
+    std::string engine; // quantized engine ("x86", "qnnpack"); empty: leave as it is
 };
 
 // Prepared once (modules and weights bound, prepacking done), run many times. Not thread safe; holds its own snapshot.
-class Interpreter {
+class Interpreter
+{
 public:
     static Result<Interpreter> create(const GraphModule &gm);
     Interpreter(Interpreter &&) noexcept;
@@ -49,7 +51,9 @@ private:
 };
 
 // Names of nodes that cannot be executed, each with the reason ("blk: custom module Gate does not script: ...").
-struct NotExecutable { std::string node, reason; };
+struct NotExecutable {
+    std::string node, reason;
+};
 std::vector<NotExecutable> notExecutable(const GraphModule &gm);
 
 // Sets Node::meta of every node from a run on `inputs`.
@@ -59,8 +63,8 @@ Status propagateShapes(GraphModule &gm, const std::vector<Arg> &inputs, const Ca
 // generator seeded with `seed` (successive calls with index 0, 1, .. continue the stream).
 Result<Tensor> randomTensor(std::string_view shape, uint64_t seed, int index = 0);
 
-void setThreads(int n);                 // at::set_num_threads
-std::string torchVersion();             // of the loaded LibTorch
+void setThreads(int n); // at::set_num_threads
+std::string torchVersion(); // of the loaded LibTorch
 std::vector<std::string> quantizedEngines();
 
 } // namespace fb

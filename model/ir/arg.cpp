@@ -3,41 +3,55 @@
 #include <cmath>
 #include <type_traits>
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
 std::shared_ptr<const ArgSequence> sequenceOf(ArgSequence::Kind kind, ArgList items)
 {
-    return std::make_shared<const ArgSequence>(ArgSequence{kind, std::move(items)});
+    return std::make_shared<const ArgSequence>(ArgSequence{ kind, std::move(items) });
 }
 
-bool sameFloat(double a, double b) { return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b); }
+bool sameFloat(double a, double b)
+{
+    return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b);
+}
 
 } // namespace
 
-Arg Arg::list(ArgList items) { return sequenceOf(ArgSequence::List, std::move(items)); }
-Arg Arg::tuple(ArgList items) { return sequenceOf(ArgSequence::Tuple, std::move(items)); }
-Arg Arg::size(ArgList items) { return sequenceOf(ArgSequence::Size, std::move(items)); }
+Arg Arg::list(ArgList items)
+{
+    return sequenceOf(ArgSequence::List, std::move(items));
+}
+Arg Arg::tuple(ArgList items)
+{
+    return sequenceOf(ArgSequence::Tuple, std::move(items));
+}
+Arg Arg::size(ArgList items)
+{
+    return sequenceOf(ArgSequence::Size, std::move(items));
+}
 
 Arg Arg::dict(std::vector<std::pair<Arg, Arg>> items)
 {
-    return std::make_shared<const ArgDict>(ArgDict{std::move(items)});
+    return std::make_shared<const ArgDict>(ArgDict{ std::move(items) });
 }
 
 Arg Arg::slice(Arg start, Arg stop, Arg step)
 {
-    return std::make_shared<const ArgSlice>(ArgSlice{std::move(start), std::move(stop), std::move(step), false});
+    return std::make_shared<const ArgSlice>(ArgSlice{ std::move(start), std::move(stop), std::move(step), false });
 }
 
 Arg Arg::range(Arg start, Arg stop, Arg step)
 {
-    return std::make_shared<const ArgSlice>(ArgSlice{std::move(start), std::move(stop), std::move(step), true});
+    return std::make_shared<const ArgSlice>(ArgSlice{ std::move(start), std::move(stop), std::move(step), true });
 }
 
 Arg Arg::namedTuple(std::string type, std::vector<std::pair<std::string, Arg>> fields)
 {
-    return std::make_shared<const ArgNamedTuple>(ArgNamedTuple{std::move(type), std::move(fields)});
+    return std::make_shared<const ArgNamedTuple>(ArgNamedTuple{ std::move(type), std::move(fields) });
 }
 
 Arg Arg::ints(const std::vector<int64_t> &values, bool tuple)
@@ -98,7 +112,7 @@ std::optional<bool> Arg::toBool() const
 std::optional<std::vector<int64_t>> Arg::toInts() const
 {
     if (auto i = toInt())
-        return std::vector<int64_t>{*i};
+        return std::vector<int64_t>{ *i };
     const ArgSequence *s = sequence();
     if (!s)
         return std::nullopt;
@@ -131,8 +145,7 @@ bool Arg::operator==(const Arg &other) const
             } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgDict>>) {
                 return a == b || a->items == b->items;
             } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgSlice>>) {
-                return a == b
-                    || (a->isRange == b->isRange && a->start == b->start && a->stop == b->stop && a->step == b->step);
+                return a == b || (a->isRange == b->isRange && a->start == b->start && a->stop == b->stop && a->step == b->step);
             } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgNamedTuple>>) {
                 return a == b || (a->type == b->type && a->fields == b->fields);
             } else {
@@ -155,7 +168,7 @@ void forEachNode(const Arg &arg, const std::function<void(NodeId)> &visit)
             forEachNode(value, visit);
         }
     } else if (const ArgSlice *s = arg.sliceOrRange()) {
-        for (const Arg *a : {&s->start, &s->stop, &s->step})
+        for (const Arg *a : { &s->start, &s->stop, &s->step })
             forEachNode(*a, visit);
     } else if (const ArgNamedTuple *n = arg.named()) {
         for (const auto &field : n->fields)
@@ -163,7 +176,8 @@ void forEachNode(const Arg &arg, const std::function<void(NodeId)> &visit)
     }
 }
 
-namespace {
+namespace
+{
 
 // One rebuild for both maps: `leaf` gives the replacement of a non-container, or nothing to keep it.
 Arg rebuild(const Arg &arg, const std::function<std::optional<Arg>(const Arg &)> &leaf)

@@ -5,22 +5,24 @@
 #include <cctype>
 #include <unordered_set>
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
-constexpr std::array<std::string_view, 6> kOpcodes{"placeholder", "get_attr",    "call_function",
-                                                   "call_method", "call_module", "output"};
+constexpr std::array<std::string_view, 6> kOpcodes{ "placeholder", "get_attr", "call_function", "call_method", "call_module",
+    "output" };
 
 // Names that generated code must not rebind: Python's keywords, its builtins in use by fx, and fx's own globals.
-constexpr std::string_view kIllegalNames[] = {
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
-    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise",
-    "return", "try", "while", "with", "yield", "abs", "all", "any", "bin", "bool", "bytes", "callable", "chr", "complex", "dict",
-    "dir", "divmod", "enumerate", "eval", "exec", "filter", "float", "format", "getattr", "globals", "hasattr", "hash", "help",
-    "hex", "id", "input", "int", "isinstance", "iter", "len", "list", "locals", "map", "max", "min", "next", "object", "oct",
-    "open", "ord", "pow", "print", "property", "range", "repr", "reversed", "round", "set", "setattr", "slice", "sorted", "str",
-    "sum", "super", "tuple", "type", "vars", "zip", "inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"};
+constexpr std::string_view kIllegalNames[] = { "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
+    "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
+    "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "abs", "all", "any", "bin", "bool",
+    "bytes", "callable", "chr", "complex", "dict", "dir", "divmod", "enumerate", "eval", "exec", "filter", "float", "format",
+    "getattr", "globals", "hasattr", "hash", "help", "hex", "id", "input", "int", "isinstance", "iter", "len", "list", "locals",
+    "map", "max", "min", "next", "object", "oct", "open", "ord", "pow", "print", "property", "range", "repr", "reversed", "round",
+    "set", "setattr", "slice", "sorted", "str", "sum", "super", "tuple", "type", "vars", "zip", "inf", "nan", "NoneType", "torch",
+    "device", "fx_pytree", "pytree" };
 
 bool isIllegalName(std::string_view name)
 {
@@ -36,7 +38,7 @@ bool isIdentifier(std::string_view s)
 std::string toIdentifier(std::string_view candidate)
 {
     std::string out;
-    bool illegal = false;      // a run of illegal characters becomes one underscore
+    bool illegal = false; // a run of illegal characters becomes one underscore
     for (unsigned char c : candidate) {
         const bool wasIllegal = illegal;
         illegal = !(std::isalnum(c) || c == '_');
@@ -61,8 +63,8 @@ NameParts splitName(const std::string &name)
     const size_t bar = name.rfind('_');
     if (bar == std::string::npos || bar == 0 || bar + 1 == name.size() || name.size() - bar > 18
         || !std::all_of(name.begin() + std::ptrdiff_t(bar) + 1, name.end(), [](unsigned char c) { return std::isdigit(c); }))
-        return {name, std::nullopt};
-    return {name.substr(0, bar), std::stoull(name.substr(bar + 1))};
+        return { name, std::nullopt };
+    return { name.substr(0, bar), std::stoull(name.substr(bar + 1)) };
 }
 
 // torch.fx.graph._snake_case
@@ -87,7 +89,7 @@ std::string candidateName(const Node &n)
         return "output";
     std::string_view target = n.target;
     if (n.op == Opcode::CallFunction) {
-        if (target.starts_with("torch.ops.")) {           // torch.ops.aten.add.Tensor -> add
+        if (target.starts_with("torch.ops.")) { // torch.ops.aten.add.Tensor -> add
             const size_t overload = target.rfind('.');
             if (std::count(target.begin(), target.end(), '.') > 3)
                 target = target.substr(0, overload);
@@ -101,7 +103,10 @@ const std::string kRoot;
 
 } // namespace
 
-std::string_view opcodeName(Opcode op) { return kOpcodes[size_t(op)]; }
+std::string_view opcodeName(Opcode op)
+{
+    return kOpcodes[size_t(op)];
+}
 
 std::optional<Opcode> opcodeFromName(std::string_view name)
 {
@@ -111,7 +116,10 @@ std::optional<Opcode> opcodeFromName(std::string_view name)
     return Opcode(it - kOpcodes.begin());
 }
 
-const std::string &Node::modulePath() const { return stack && !stack->empty() ? stack->back().path : kRoot; }
+const std::string &Node::modulePath() const
+{
+    return stack && !stack->empty() ? stack->back().path : kRoot;
+}
 
 const Arg *Node::kwarg(std::string_view key) const
 {
@@ -121,9 +129,18 @@ const Arg *Node::kwarg(std::string_view key) const
     return nullptr;
 }
 
-bool Graph::contains(NodeId id) const { return id.value < nodes_.size() && nodes_[id.value]; }
-const Node &Graph::node(NodeId id) const { return *nodes_[id.value]; }
-const std::vector<NodeId> &Graph::users(NodeId id) const { return users_[id.value]; }
+bool Graph::contains(NodeId id) const
+{
+    return id.value < nodes_.size() && nodes_[id.value];
+}
+const Node &Graph::node(NodeId id) const
+{
+    return *nodes_[id.value];
+}
+const std::vector<NodeId> &Graph::users(NodeId id) const
+{
+    return users_[id.value];
+}
 
 NodeId Graph::find(std::string_view name) const
 {
@@ -215,7 +232,7 @@ void Graph::unlink(const Node &n)
 NodeId Graph::insertAt(size_t index, Node n, bool keepId)
 {
     if (!keepId)
-        n.id = NodeId{nextId_};
+        n.id = NodeId{ nextId_ };
     reserveIds(n.id.value + 1);
     if (!isIdentifier(n.name) || isIllegalName(n.name) || names_.contains(n.name))
         n.name = uniqueName(candidateName(n));
@@ -239,16 +256,28 @@ NodeId Graph::insertAt(size_t index, Node n, bool keepId)
     return id;
 }
 
-NodeId Graph::append(Node n) { return insertAt(order_.size(), std::move(n), false); }
-NodeId Graph::insertBefore(NodeId before, Node n) { return insertAt(position(before), std::move(n), false); }
-NodeId Graph::insertAfter(NodeId after, Node n) { return insertAt(position(after) + 1, std::move(n), false); }
+NodeId Graph::append(Node n)
+{
+    return insertAt(order_.size(), std::move(n), false);
+}
+NodeId Graph::insertBefore(NodeId before, Node n)
+{
+    return insertAt(position(before), std::move(n), false);
+}
+NodeId Graph::insertAfter(NodeId after, Node n)
+{
+    return insertAt(position(after) + 1, std::move(n), false);
+}
 
 void Graph::restore(Node n, NodeId before)
 {
     insertAt(before ? position(before) : order_.size(), std::move(n), true);
 }
 
-Status Graph::erase(NodeId id) { return erase(std::vector{id}); }
+Status Graph::erase(NodeId id)
+{
+    return erase(std::vector{ id });
+}
 
 Status Graph::erase(const std::vector<NodeId> &ids)
 {
@@ -259,7 +288,7 @@ Status Graph::erase(const std::vector<NodeId> &ids)
             if (!going.contains(user))
                 list += (list.empty() ? "" : ", ") + node(user).name;
         if (!list.empty())
-            return Error{"cannot remove " + node(id).name + ": it is used by " + list + "; rewire or remove those first"};
+            return Error{ "cannot remove " + node(id).name + ": it is used by " + list + "; rewire or remove those first" };
     }
     if (going.size() == 1)
         order_.erase(order_.begin() + std::ptrdiff_t(position(ids.front())));
@@ -299,16 +328,20 @@ void Graph::setMeta(NodeId id, std::optional<TensorMeta> meta)
         edit(id).meta = std::move(meta);
 }
 
-void Graph::setStack(NodeId id, std::shared_ptr<const ModuleStack> stack) { edit(id).stack = std::move(stack); }
+void Graph::setStack(NodeId id, std::shared_ptr<const ModuleStack> stack)
+{
+    edit(id).stack = std::move(stack);
+}
 
 Status Graph::rename(NodeId id, std::string_view name)
 {
     if (node(id).name == name)
         return {};
     if (!isIdentifier(name) || isIllegalName(name))
-        return Error{"cannot rename " + node(id).name + " to \"" + std::string(name) + "\": it is not a free Python identifier"};
+        return Error{ "cannot rename " + node(id).name + " to \"" + std::string(name)
+            + "\": it is not a free Python identifier" };
     if (find(name))
-        return Error{"cannot rename " + node(id).name + " to " + std::string(name) + ": another node has that name"};
+        return Error{ "cannot rename " + node(id).name + " to " + std::string(name) + ": another node has that name" };
     names_.erase(node(id).name);
     edit(id).name = name;
     names_[std::string(name)] = id;
@@ -357,7 +390,7 @@ bool Graph::operator==(const Graph &other) const
     if (order_.size() != other.order_.size())
         return false;
     // Node references compare by position, so equal graphs need not share ids.
-    auto place = [](const Graph &g) { return [&g](NodeId id) { return Arg(NodeId{uint32_t(g.position(id)) + 1}); }; };
+    auto place = [](const Graph &g) { return [&g](NodeId id) { return Arg(NodeId{ uint32_t(g.position(id)) + 1 }); }; };
     for (size_t i = 0; i < order_.size(); ++i) {
         const auto &pa = nodes_[order_[i].value];
         const auto &pb = other.nodes_[other.order_[i].value];

@@ -16,21 +16,22 @@
 #include "model/ir/arg.h"
 #include "model/ir/result.h"
 
-namespace fb {
+namespace fb
+{
 
 enum class Opcode : uint8_t { Placeholder, GetAttr, CallFunction, CallMethod, CallModule, Output };
 
-std::string_view opcodeName(Opcode op);                        // "call_module"
+std::string_view opcodeName(Opcode op); // "call_module"
 std::optional<Opcode> opcodeFromName(std::string_view name);
 
 // One level of nn_module_stack: the module whose forward was running, and which call of it (0 is the first).
 struct ModuleFrame {
-    std::string path;         // "layer1.0"
-    std::string className;    // "torchvision.models.resnet.BasicBlock"
+    std::string path; // "layer1.0"
+    std::string className; // "torchvision.models.resnet.BasicBlock"
     int call = 0;
     bool operator==(const ModuleFrame &) const = default;
 };
-using ModuleStack = std::vector<ModuleFrame>;                  // outermost first, without the root
+using ModuleStack = std::vector<ModuleFrame>; // outermost first, without the root
 
 struct SourceLine {
     std::string file;
@@ -52,63 +53,65 @@ struct Node {
     NodeId id;
     Opcode op = Opcode::CallFunction;
     std::string name;
-    std::string target;        // call_function: qualified name ("torch.flatten", "operator.add", "builtins.getattr"); else fx's string
+    std::string target; // call_function: qualified name ("torch.flatten", "operator.add", "builtins.getattr"); else fx's string
     ArgList args;
     Kwargs kwargs;
-    std::string type;          // annotation as torch prints it, or empty
-    std::shared_ptr<const ModuleStack> stack;      // may be null: made outside any module
-    std::shared_ptr<const SourceLine> source;      // may be null
-    std::optional<TensorMeta> meta;                // of the tensor it gives, where known
+    std::string type; // annotation as torch prints it, or empty
+    std::shared_ptr<const ModuleStack> stack; // may be null: made outside any module
+    std::shared_ptr<const SourceLine> source; // may be null
+    std::optional<TensorMeta> meta; // of the tensor it gives, where known
 
     // Path of the innermost module whose forward made this node; "" is the root.
     const std::string &modulePath() const;
     const Arg *kwarg(std::string_view name) const;
 };
 
-class Graph {
+class Graph
+{
 public:
     Graph() = default;
 
     // --- reading ---
     size_t size() const { return order_.size(); }
-    const std::vector<NodeId> &order() const { return order_; }         // execution order
+    const std::vector<NodeId> &order() const { return order_; } // execution order
     bool contains(NodeId id) const;
-    const Node &node(NodeId id) const;                                  // contains(id)
+    const Node &node(NodeId id) const; // contains(id)
     const Node &operator[](NodeId id) const { return node(id); }
-    NodeId find(std::string_view name) const;                           // NodeId{} when absent
-    const std::vector<NodeId> &users(NodeId id) const;                  // each once, in the order they came to use it
-    std::vector<NodeId> inputs(NodeId id) const;                        // all_input_nodes: each once, in argument order
-    size_t position(NodeId id) const;                                   // index in order()
-    NodeId output() const;                                              // the output node, NodeId{} when absent
+    NodeId find(std::string_view name) const; // NodeId{} when absent
+    const std::vector<NodeId> &users(NodeId id) const; // each once, in the order they came to use it
+    std::vector<NodeId> inputs(NodeId id) const; // all_input_nodes: each once, in argument order
+    size_t position(NodeId id) const; // index in order()
+    NodeId output() const; // the output node, NodeId{} when absent
     std::vector<NodeId> placeholders() const;
-    std::string uniqueName(std::string_view candidate) const;           // torch 2.13's _Namespace.create_name
+    std::string uniqueName(std::string_view candidate) const; // torch 2.13's _Namespace.create_name
 
     // --- edits ---
     // The node gets a fresh id (id of `n` is ignored) and, when its name is empty or taken, a name made from name or target.
     NodeId append(Node n);
     NodeId insertBefore(NodeId before, Node n);
     NodeId insertAfter(NodeId after, Node n);
-    Status erase(NodeId id);                                            // refuses while it has users, and lists them
+    Status erase(NodeId id); // refuses while it has users, and lists them
     // Many at once, in one sweep; refuses, changing nothing, when one of them is used by a node that stays.
     Status erase(const std::vector<NodeId> &ids);
     void setArgs(NodeId id, ArgList args, Kwargs kwargs);
     void setTarget(NodeId id, Opcode op, std::string target);
     void setMeta(NodeId id, std::optional<TensorMeta> meta);
     void setStack(NodeId id, std::shared_ptr<const ModuleStack> stack);
-    Status rename(NodeId id, std::string_view name);                    // refuses a name that is taken or no identifier
+    Status rename(NodeId id, std::string_view name); // refuses a name that is taken or no identifier
     // Every use of `from` becomes a use of `to`, except in `except`.
     void replaceAllUses(NodeId from, NodeId to, NodeId except = {});
-    void replaceInput(NodeId user, NodeId from, NodeId to);             // the same for one user
+    void replaceInput(NodeId user, NodeId from, NodeId to); // the same for one user
     void moveBefore(NodeId id, NodeId before);
     // The same nodes in another order.
     void reorder(std::vector<NodeId> order);
-    // A node with a given id and position, for undoing an extraction exactly. The id must have belonged to this document and be free.
+    // A node with a given id and position, for undoing an extraction exactly. The id must have belonged to this document and be
+    // free.
     void restore(Node n, NodeId before /* NodeId{}: at the end */);
 
     uint32_t nextId() const { return nextId_; }
     void reserveIds(uint32_t next) { nextId_ = next > nextId_ ? next : nextId_; }
 
-    bool operator==(const Graph &other) const;                          // same nodes in the same order; ids and users do not count
+    bool operator==(const Graph &other) const; // same nodes in the same order; ids and users do not count
 
 private:
     Node &edit(NodeId id);
@@ -117,11 +120,11 @@ private:
     NodeId insertAt(size_t index, Node n, bool keepId);
 
     std::vector<NodeId> order_;
-    std::vector<std::shared_ptr<Node>> nodes_;          // by id; null where free
-    std::vector<std::vector<NodeId>> users_;            // by id
+    std::vector<std::shared_ptr<Node>> nodes_; // by id; null where free
+    std::vector<std::vector<NodeId>> users_; // by id
     std::unordered_map<std::string, NodeId> names_;
-    std::unordered_map<std::string, uint64_t> nameCounts_;      // the last number given for "add" in add_1, add_2, as torch counts
-    mutable std::vector<uint32_t> positions_;           // by id; valid while positionsValid_
+    std::unordered_map<std::string, uint64_t> nameCounts_; // the last number given for "add" in add_1, add_2, as torch counts
+    mutable std::vector<uint32_t> positions_; // by id; valid while positionsValid_
     mutable bool positionsValid_ = false;
     uint32_t nextId_ = 1;
 };

@@ -2,7 +2,8 @@
 
 #include <set>
 
-namespace fb {
+namespace fb
+{
 
 std::vector<LintProblem> lint(const GraphModule &gm)
 {
@@ -15,7 +16,7 @@ std::vector<LintProblem> lint(const GraphModule &gm)
     // Placeholders may stand between other nodes: torch.fx checks a fixed argument right after its placeholder.
     for (NodeId id : g.order()) {
         const Node &n = g[id];
-        auto report = [&](std::string text) { problems.push_back({n.name, std::move(text)}); };
+        auto report = [&](std::string text) { problems.push_back({ n.name, std::move(text) }); };
         if (!names.insert(n.name).second)
             report("the name " + n.name + " is used twice");
         if (sawOutput)
@@ -54,7 +55,7 @@ std::vector<LintProblem> lint(const GraphModule &gm)
         defined.insert(id);
     }
     if (!sawOutput)
-        problems.push_back({"", "the graph has no output"});
+        problems.push_back({ "", "the graph has no output" });
     return problems;
 }
 

@@ -6,10 +6,11 @@
 
 #include "model/ir/module.h"
 
-namespace fb {
+namespace fb
+{
 
 struct LintProblem {
-    std::string node;        // name, or empty for the whole graph
+    std::string node; // name, or empty for the whole graph
     std::string message;
 };
 

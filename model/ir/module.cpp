@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <set>
 
-namespace fb {
+namespace fb
+{
 
-std::string ModuleInfo::shortClass() const { return className.substr(className.rfind('.') + 1); }
+std::string ModuleInfo::shortClass() const
+{
+    return className.substr(className.rfind('.') + 1);
+}
 
 const Arg *ModuleInfo::attr(std::string_view name) const
 {
@@ -70,21 +74,21 @@ void GraphModule::replaceTensor(const std::string &fqn, Tensor t)
 {
     const TensorEntry *entry = tensors.find(fqn);
     if (!entry) {
-        tensors.set(fqn, TensorEntry{std::move(t), true, true});
+        tensors.set(fqn, TensorEntry{ std::move(t), true, true });
         return;
     }
     const Tensor old = entry->tensor;
     std::vector<std::pair<std::string, TensorEntry>> tied;
     for (const auto &[name, e] : tensors)
         if (e->tensor == old)
-            tied.emplace_back(name, TensorEntry{t, e->parameter, e->persistent});
+            tied.emplace_back(name, TensorEntry{ t, e->parameter, e->persistent });
     for (auto &[name, e] : tied)
         tensors.set(name, std::move(e));
 }
 
 void GraphModule::dropUnused()
 {
-    std::set<std::string> keep{""};
+    std::set<std::string> keep{ "" };
     std::set<std::string> keepTensors;
     auto keepWithParents = [&](const std::string &path) {
         keep.insert(path);
@@ -107,7 +111,7 @@ void GraphModule::dropUnused()
     for (const std::string &path : used)
         keepWithParents(path);
     std::sort(used.begin(), used.end());
-    auto belowUsed = [&](const std::string &path) {     // a used leaf keeps everything inside it
+    auto belowUsed = [&](const std::string &path) { // a used leaf keeps everything inside it
         for (size_t dot = path.rfind('.'); dot != std::string::npos; dot = dot ? path.rfind('.', dot - 1) : std::string::npos)
             if (std::binary_search(used.begin(), used.end(), path.substr(0, dot)))
                 return true;
@@ -135,7 +139,8 @@ int64_t GraphModule::parameterCount() const
     return count;
 }
 
-namespace {
+namespace
+{
 
 bool sameModule(const ModuleInfo &a, const ModuleInfo &b)
 {
@@ -167,8 +172,8 @@ bool GraphModule::operator==(const GraphModule &other) const
         if (a->second != b->second && (a->first != b->first || !sameModule(*a->second, *b->second)))
             return false;
     for (auto a = tensors.begin(), b = other.tensors.begin(); a != tensors.end(); ++a, ++b)
-        if (a->first != b->first || a->second->parameter != b->second->parameter
-            || a->second->persistent != b->second->persistent || !sameContents(a->second->tensor, b->second->tensor))
+        if (a->first != b->first || a->second->parameter != b->second->parameter || a->second->persistent != b->second->persistent
+            || !sameContents(a->second->tensor, b->second->tensor))
             return false;
     return ties(*this) == ties(other);
 }

@@ -11,13 +11,14 @@
 
 #include "model/ir/graph.h"
 
-namespace fb {
+namespace fb
+{
 
 class GraphModule;
 
 // A string-keyed table that keeps insertion order; values are shared until written, so copies are cheap.
-template <class V>
-class OrderedTable {
+template <class V> class OrderedTable
+{
 public:
     using Entry = std::pair<std::string, std::shared_ptr<const V>>;
     const V *find(std::string_view key) const
@@ -58,66 +59,74 @@ private:
 
 // What a module is to Fuseboard.
 enum class ModuleKind : uint8_t {
-    Nn,          // from torch.nn (or torch.ao.nn): executed from its class and facts
-    Container,   // traced through: present for hierarchy and state
-    Script,      // a leaf of the user's that travels as TorchScript
-    Opaque,      // a leaf of the user's that does not script: shown and exported, not executable
-    Graph        // its inside is `graph`: a marked leaf, a standalone or nested GraphModule
+    Nn, // from torch.nn (or torch.ao.nn): executed from its class and facts
+    Container, // traced through: present for hierarchy and state
+    Script, // a leaf of the user's that travels as TorchScript
+    Opaque, // a leaf of the user's that does not script: shown and exported, not executable
+    Graph // its inside is `graph`: a marked leaf, a standalone or nested GraphModule
 };
 
 struct ModuleInfo {
-    std::string path;                                   // "layer1.0.conv1"; "" is the root
-    std::string className;                              // "torch.nn.modules.conv.Conv2d"
+    std::string path; // "layer1.0.conv1"; "" is the root
+    std::string className; // "torch.nn.modules.conv.Conv2d"
     ModuleKind kind = ModuleKind::Container;
     bool training = false;
-    Kwargs attrs;                                       // constructor facts by name
-    std::string extraRepr;                              // as torch prints it inside repr()
-    std::vector<std::string> parameters;                // own tensor names, in registration order
+    Kwargs attrs; // constructor facts by name
+    std::string extraRepr; // as torch prints it inside repr()
+    std::vector<std::string> parameters; // own tensor names, in registration order
     std::vector<std::string> buffers;
-    std::vector<std::string> none;                      // registered as None
-    std::string aliasOf;                                // earlier path of the same object, or empty
-    std::shared_ptr<const std::string> script;          // TorchScript archive bytes (kind Script)
-    std::string scriptError;                            // why it does not script (kind Opaque)
-    std::shared_ptr<const GraphModule> graph;           // kind Graph
-    bool keepFloat = false;                             // marked leaf: never quantized
+    std::vector<std::string> none; // registered as None
+    std::string aliasOf; // earlier path of the same object, or empty
+    std::shared_ptr<const std::string> script; // TorchScript archive bytes (kind Script)
+    std::string scriptError; // why it does not script (kind Opaque)
+    std::shared_ptr<const GraphModule> graph; // kind Graph
+    bool keepFloat = false; // marked leaf: never quantized
 
-    std::string shortClass() const;                     // "Conv2d"
-    const Arg *attr(std::string_view name) const;       // null when absent
+    std::string shortClass() const; // "Conv2d"
+    const Arg *attr(std::string_view name) const; // null when absent
 };
 
 struct TensorEntry {
     Tensor tensor;
-    bool parameter = true;                              // else buffer or plain attribute
-    bool persistent = true;                             // in state_dict()
+    bool parameter = true; // else buffer or plain attribute
+    bool persistent = true; // in state_dict()
 };
 
-struct InputSpec { std::string name; std::vector<int64_t> shape; std::string dtype; };
+struct InputSpec {
+    std::string name;
+    std::vector<int64_t> shape;
+    std::string dtype;
+};
 
-struct TraceWarning { std::string kind, message, module, node, file; int line = 0; };
+struct TraceWarning {
+    std::string kind, message, module, node, file;
+    int line = 0;
+};
 
 // Facts about where a graph came from; printed and exported, never executed.
 struct Provenance {
-    std::string torchVersion;                           // "2.13.0+cpu"; decides the dialect of the two torch texts
+    std::string torchVersion; // "2.13.0+cpu"; decides the dialect of the two torch texts
     std::string pythonVersion;
-    std::string source;                                 // "net.py:make"
+    std::string source; // "net.py:make"
     std::vector<InputSpec> inputs;
     std::vector<TraceWarning> warnings;
-    std::vector<std::string> wrapped;                   // torch.fx.wrap names
+    std::vector<std::string> wrapped; // torch.fx.wrap names
     std::vector<std::pair<std::string, std::string>> globals;
     std::string returnType;
 };
 
-class GraphModule {
+class GraphModule
+{
 public:
     Graph graph;
     std::string rootClass = "GraphModule";
-    OrderedTable<ModuleInfo> modules;                   // by path, in named_modules() order, "" first
-    OrderedTable<TensorEntry> tensors;                  // by fully qualified name
+    OrderedTable<ModuleInfo> modules; // by path, in named_modules() order, "" first
+    OrderedTable<TensorEntry> tensors; // by fully qualified name
     Provenance provenance;
 
-    const ModuleInfo *moduleOf(const Node &n) const;    // of a call_module node, else null
-    Tensor tensor(std::string_view fqn) const;          // null when absent
-    Tensor moduleTensor(std::string_view path, std::string_view name) const;   // tensor("path.name"), following aliases
+    const ModuleInfo *moduleOf(const Node &n) const; // of a call_module node, else null
+    Tensor tensor(std::string_view fqn) const; // null when absent
+    Tensor moduleTensor(std::string_view path, std::string_view name) const; // tensor("path.name"), following aliases
     // Nodes that call this module path.
     std::vector<NodeId> callers(std::string_view path) const;
     // Adds `info` and makes every parent path exist as a container.
@@ -125,12 +134,13 @@ public:
     std::string uniqueModulePath(std::string_view wanted) const;
     // Replaces a tensor under every name that is tied to it.
     void replaceTensor(const std::string &fqn, Tensor t);
-    // Drops modules and tensors that no node reaches (containers of reached ones stay). Like torch's delete_all_unused_submodules.
+    // Drops modules and tensors that no node reaches (containers of reached ones stay). Like torch's
+    // delete_all_unused_submodules.
     void dropUnused();
     // Distinct parameter elements, tied ones once.
     int64_t parameterCount() const;
 
-    bool operator==(const GraphModule &other) const;    // graph, modules, tensor contents and ties
+    bool operator==(const GraphModule &other) const; // graph, modules, tensor contents and ties
 };
 
 inline std::string joinPath(std::string_view a, std::string_view b)

@@ -8,17 +8,24 @@
 #include <utility>
 #include <variant>
 
-namespace fb {
+namespace fb
+{
 
 struct Error {
     std::string message;
 };
 
-template <class T>
-class [[nodiscard]] Result {
+template <class T> class [[nodiscard]] Result
+{
 public:
-    Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}
-    Result(Error error) : v_(std::in_place_index<1>, std::move(error)) {}
+    Result(T value)
+        : v_(std::in_place_index<0>, std::move(value))
+    {
+    }
+    Result(Error error)
+        : v_(std::in_place_index<1>, std::move(error))
+    {
+    }
 
     bool ok() const { return v_.index() == 0; }
     explicit operator bool() const { return ok(); }
@@ -38,11 +45,15 @@ private:
     std::variant<T, Error> v_;
 };
 
-template <>
-class [[nodiscard]] Result<void> {
+template <> class [[nodiscard]] Result<void>
+{
 public:
     Result() = default;
-    Result(Error error) : error_(std::move(error)), ok_(false) {}
+    Result(Error error)
+        : error_(std::move(error))
+        , ok_(false)
+    {
+    }
 
     bool ok() const { return ok_; }
     explicit operator bool() const { return ok_; }

@@ -6,21 +6,44 @@
 #include <cstring>
 #include <numeric>
 
-namespace fb {
+namespace fb
+{
 
-namespace {
+namespace
+{
 
-struct DTypeRow { DType dtype; std::string_view name; size_t size; };
-constexpr std::array<DTypeRow, 20> kDTypes{{
-    {DType::UInt8, "uint8", 1}, {DType::Int8, "int8", 1}, {DType::Int16, "int16", 2}, {DType::Int32, "int32", 4},
-    {DType::Int64, "int64", 8}, {DType::Float16, "float16", 2}, {DType::Float32, "float32", 4}, {DType::Float64, "float64", 8},
-    {DType::Complex64, "complex64", 8}, {DType::Complex128, "complex128", 16}, {DType::Bool, "bool", 1},
-    {DType::BFloat16, "bfloat16", 2}, {DType::QUInt8, "quint8", 1}, {DType::QInt8, "qint8", 1}, {DType::QInt32, "qint32", 4},
-    {DType::UInt16, "uint16", 2}, {DType::UInt32, "uint32", 4}, {DType::UInt64, "uint64", 8},
-    {DType::Float8E4M3, "float8_e4m3fn", 1}, {DType::Float8E5M2, "float8_e5m2", 1},
-}};
+struct DTypeRow {
+    DType dtype;
+    std::string_view name;
+    size_t size;
+};
+constexpr std::array<DTypeRow, 20> kDTypes{ {
+    { DType::UInt8, "uint8", 1 },
+    { DType::Int8, "int8", 1 },
+    { DType::Int16, "int16", 2 },
+    { DType::Int32, "int32", 4 },
+    { DType::Int64, "int64", 8 },
+    { DType::Float16, "float16", 2 },
+    { DType::Float32, "float32", 4 },
+    { DType::Float64, "float64", 8 },
+    { DType::Complex64, "complex64", 8 },
+    { DType::Complex128, "complex128", 16 },
+    { DType::Bool, "bool", 1 },
+    { DType::BFloat16, "bfloat16", 2 },
+    { DType::QUInt8, "quint8", 1 },
+    { DType::QInt8, "qint8", 1 },
+    { DType::QInt32, "qint32", 4 },
+    { DType::UInt16, "uint16", 2 },
+    { DType::UInt32, "uint32", 4 },
+    { DType::UInt64, "uint64", 8 },
+    { DType::Float8E4M3, "float8_e4m3fn", 1 },
+    { DType::Float8E5M2, "float8_e5m2", 1 },
+} };
 
-const DTypeRow &row(DType dtype) { return kDTypes[size_t(dtype)]; }
+const DTypeRow &row(DType dtype)
+{
+    return kDTypes[size_t(dtype)];
+}
 
 float halfToFloat(uint16_t h)
 {
@@ -31,8 +54,7 @@ float halfToFloat(uint16_t h)
     return std::bit_cast<float>(sign | e << 23 | mantissa << 13);
 }
 
-template <class T>
-T load(const std::byte *p)
+template <class T> T load(const std::byte *p)
 {
     T v;
     std::memcpy(&v, p, sizeof v);
@@ -42,19 +64,38 @@ T load(const std::byte *p)
 double element(DType dtype, const std::byte *p)
 {
     switch (dtype) {
-    case DType::UInt8: case DType::Bool: case DType::QUInt8: return load<uint8_t>(p);
-    case DType::Int8: case DType::QInt8: return load<int8_t>(p);
-    case DType::Int16: return load<int16_t>(p);
-    case DType::Int32: case DType::QInt32: return load<int32_t>(p);
-    case DType::Int64: return double(load<int64_t>(p));
-    case DType::Float16: return halfToFloat(load<uint16_t>(p));
-    case DType::Float32: case DType::Complex64: return load<float>(p);
-    case DType::Float64: case DType::Complex128: return load<double>(p);
-    case DType::BFloat16: return std::bit_cast<float>(uint32_t(load<uint16_t>(p)) << 16);
-    case DType::UInt16: return load<uint16_t>(p);
-    case DType::UInt32: return load<uint32_t>(p);
-    case DType::UInt64: return double(load<uint64_t>(p));
-    case DType::Float8E5M2: return halfToFloat(uint16_t(load<uint8_t>(p) << 8));
+    case DType::UInt8:
+    case DType::Bool:
+    case DType::QUInt8:
+        return load<uint8_t>(p);
+    case DType::Int8:
+    case DType::QInt8:
+        return load<int8_t>(p);
+    case DType::Int16:
+        return load<int16_t>(p);
+    case DType::Int32:
+    case DType::QInt32:
+        return load<int32_t>(p);
+    case DType::Int64:
+        return double(load<int64_t>(p));
+    case DType::Float16:
+        return halfToFloat(load<uint16_t>(p));
+    case DType::Float32:
+    case DType::Complex64:
+        return load<float>(p);
+    case DType::Float64:
+    case DType::Complex128:
+        return load<double>(p);
+    case DType::BFloat16:
+        return std::bit_cast<float>(uint32_t(load<uint16_t>(p)) << 16);
+    case DType::UInt16:
+        return load<uint16_t>(p);
+    case DType::UInt32:
+        return load<uint32_t>(p);
+    case DType::UInt64:
+        return double(load<uint64_t>(p));
+    case DType::Float8E5M2:
+        return halfToFloat(uint16_t(load<uint8_t>(p) << 8));
     case DType::Float8E4M3: {
         const uint8_t b = load<uint8_t>(p);
         const int exponent = (b >> 3) & 15, mantissa = b & 7;
@@ -68,8 +109,7 @@ double element(DType dtype, const std::byte *p)
 }
 
 // Calls visit(flat index, element pointer, multi-index) in row-major order.
-template <class F>
-void forEachElement(const TensorData &t, F visit)
+template <class F> void forEachElement(const TensorData &t, F visit)
 {
     const size_t dims = t.sizes.size(), width = dtypeSize(t.dtype);
     std::vector<int64_t> index(dims, 0);
@@ -89,8 +129,14 @@ void forEachElement(const TensorData &t, F visit)
 
 } // namespace
 
-std::string_view dtypeName(DType dtype) { return row(dtype).name; }
-size_t dtypeSize(DType dtype) { return row(dtype).size; }
+std::string_view dtypeName(DType dtype)
+{
+    return row(dtype).name;
+}
+size_t dtypeSize(DType dtype)
+{
+    return row(dtype).size;
+}
 
 std::optional<DType> dtypeFromName(std::string_view name)
 {
@@ -108,14 +154,20 @@ bool isFloatingPoint(DType d)
         || d == DType::Float8E5M2;
 }
 
-bool isQuantized(DType d) { return d == DType::QUInt8 || d == DType::QInt8 || d == DType::QInt32; }
+bool isQuantized(DType d)
+{
+    return d == DType::QUInt8 || d == DType::QInt8 || d == DType::QInt32;
+}
 
 int64_t TensorData::numel() const
 {
     return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
 }
 
-bool TensorData::isContiguous() const { return numel() <= 1 || strides == contiguousStrides(sizes); }
+bool TensorData::isContiguous() const
+{
+    return numel() <= 1 || strides == contiguousStrides(sizes);
+}
 
 std::string TensorData::shapeText() const
 {
@@ -177,9 +229,8 @@ bool sameContents(const Tensor &a, const Tensor &b)
     left.reserve(size_t(a->numel()));
     forEachElement(*a, [&](int64_t, const std::byte *p, const auto &) { left.push_back(p); });
     bool same = true;
-    forEachElement(*b, [&](int64_t i, const std::byte *p, const auto &) {
-        same = same && std::memcmp(left[size_t(i)], p, width) == 0;
-    });
+    forEachElement(
+        *b, [&](int64_t i, const std::byte *p, const auto &) { same = same && std::memcmp(left[size_t(i)], p, width) == 0; });
     return same;
 }
 

@@ -13,17 +13,36 @@
 #include <string_view>
 #include <vector>
 
-namespace fb {
+namespace fb
+{
 
 // Named as torch names them ("float32", "quint8", ...), see dtypeName().
 enum class DType : uint8_t {
-    UInt8, Int8, Int16, Int32, Int64, Float16, Float32, Float64, Complex64, Complex128, Bool, BFloat16,
-    QUInt8, QInt8, QInt32, UInt16, UInt32, UInt64, Float8E4M3, Float8E5M2
+    UInt8,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Float16,
+    Float32,
+    Float64,
+    Complex64,
+    Complex128,
+    Bool,
+    BFloat16,
+    QUInt8,
+    QInt8,
+    QInt32,
+    UInt16,
+    UInt32,
+    UInt64,
+    Float8E4M3,
+    Float8E5M2
 };
 
-std::string_view dtypeName(DType dtype);                       // "float32"; no "torch." prefix
-std::optional<DType> dtypeFromName(std::string_view name);     // accepts "float32" and "torch.float32"
-size_t dtypeSize(DType dtype);                                 // bytes per element
+std::string_view dtypeName(DType dtype); // "float32"; no "torch." prefix
+std::optional<DType> dtypeFromName(std::string_view name); // accepts "float32" and "torch.float32"
+size_t dtypeSize(DType dtype); // bytes per element
 bool isFloatingPoint(DType dtype);
 bool isQuantized(DType dtype);
 
@@ -40,21 +59,21 @@ struct QuantParams {
 struct TensorData {
     DType dtype = DType::Float32;
     std::vector<int64_t> sizes;
-    std::vector<int64_t> strides;           // in elements; a contiguous tensor has row-major strides
-    const std::byte *data = nullptr;        // first element
-    std::shared_ptr<const void> owner;      // keeps `data` alive
-    std::optional<QuantParams> quant;       // present exactly for quantized dtypes
+    std::vector<int64_t> strides; // in elements; a contiguous tensor has row-major strides
+    const std::byte *data = nullptr; // first element
+    std::shared_ptr<const void> owner; // keeps `data` alive
+    std::optional<QuantParams> quant; // present exactly for quantized dtypes
 
     int64_t numel() const;
     bool isContiguous() const;
-    std::string shapeText() const;          // "1x64x56x56"; "scalar" for no dimensions
+    std::string shapeText() const; // "1x64x56x56"; "scalar" for no dimensions
 };
 
 using Tensor = std::shared_ptr<const TensorData>;
 
 // Owns a copy of `bytes` bytes (row-major contiguous) or zeros where `bytes` is null.
-Tensor makeTensor(DType dtype, std::vector<int64_t> sizes, const void *bytes = nullptr,
-                  std::optional<QuantParams> quant = std::nullopt);
+Tensor makeTensor(
+    DType dtype, std::vector<int64_t> sizes, const void *bytes = nullptr, std::optional<QuantParams> quant = std::nullopt);
 // A view of memory that `owner` keeps alive, row-major contiguous.
 Tensor viewTensor(DType dtype, std::vector<int64_t> sizes, const std::byte *data, std::shared_ptr<const void> owner);
 Tensor makeFloat(std::vector<int64_t> sizes, const std::vector<float> &values);

@@ -14,37 +14,43 @@
 
 #include "model/ir/module.h"
 
-namespace fb {
+namespace fb
+{
 
-struct Point { double x = 0, y = 0; bool operator==(const Point &) const = default; };
+struct Point {
+    double x = 0, y = 0;
+    bool operator==(const Point &) const = default;
+};
 struct Rect {
     double x = 0, y = 0, w = 0, h = 0;
     bool contains(Point p) const { return p.x >= x && p.x <= x + w && p.y >= y && p.y <= y + h; }
     bool operator==(const Rect &) const = default;
 };
-struct Size { double w = 0, h = 0; };
+struct Size {
+    double w = 0, h = 0;
+};
 
 // What the canvas shows: graph nodes and module boxes (folded, or unfolded around their inside).
 struct ViewItem {
-    NodeId node;                 // a graph node, or NodeId{} for a module box
-    std::string module;          // module box: its key ("layer1", second call "layer1@1")
-    std::string parent;          // key of the module box it stands in; "" is the root
+    NodeId node; // a graph node, or NodeId{} for a module box
+    std::string module; // module box: its key ("layer1", second call "layer1@1")
+    std::string parent; // key of the module box it stands in; "" is the root
     bool folded = false;
-    int count = 0;               // module box: graph nodes inside, all levels
+    int count = 0; // module box: graph nodes inside, all levels
     std::string className;
     bool operator==(const ViewItem &) const = default;
 };
 
 struct ViewEdge {
-    int from = -1, to = -1;      // indexes into items; never an unfolded module box
-    NodeId producer;             // the graph node whose value it carries (the first, where folded boxes bundle several)
+    int from = -1, to = -1; // indexes into items; never an unfolded module box
+    NodeId producer; // the graph node whose value it carries (the first, where folded boxes bundle several)
     NodeId consumer;
-    int bundled = 1;             // values carried between two boxes
+    int bundled = 1; // values carried between two boxes
     bool operator==(const ViewEdge &) const = default;
 };
 
 struct ViewGraph {
-    std::vector<ViewItem> items;       // parents before children
+    std::vector<ViewItem> items; // parents before children
     std::vector<ViewEdge> edges;
     bool operator==(const ViewGraph &) const = default;
 };
@@ -60,17 +66,17 @@ std::set<std::string> allModuleKeys(const GraphModule &gm);
 std::vector<std::string> boxAncestors(const Node &n);
 
 struct Layout {
-    std::vector<Rect> items;                       // by index of ViewGraph::items, absolute coordinates
-    std::vector<std::vector<Point>> edges;         // by index of ViewGraph::edges: a polyline from producer's bottom to consumer's top
+    std::vector<Rect> items; // by index of ViewGraph::items, absolute coordinates
+    std::vector<std::vector<Point>> edges; // by index of ViewGraph::edges: a polyline from producer's bottom to consumer's top
     Rect bounds;
-    bool exact = true;                             // false: the linear-time fallback was used somewhere
+    bool exact = true; // false: the linear-time fallback was used somewhere
 };
 
 struct LayoutOptions {
     bool leftToRight = false;
-    double seconds = 0.6;                          // time budget for Graphviz, spent by prediction so that answers repeat
-    double columnAspect = 0;                       // above 0: a root level of many layers is wrapped into columns, like text, to
-                                                   // about this width / height
+    double seconds = 0.6; // time budget for Graphviz, spent by prediction so that answers repeat
+    double columnAspect = 0; // above 0: a root level of many layers is wrapped into columns, like text, to
+                             // about this width / height
     const std::atomic<bool> *cancel = nullptr;
 };
 

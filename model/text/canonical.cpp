@@ -484,7 +484,7 @@ private:
         }
         if (name == "size") {
             ArgList list = items(")");
-            --at_;          // the caller's
+            --at_; // the caller's
             return Arg::size(std::move(list));
         }
         if (name == "slice" || name == "range") {

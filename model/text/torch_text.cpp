@@ -328,7 +328,7 @@ public:
         for (NodeId id : graph_.order()) {
             const Node &n = graph_[id];
             body += "\n    ";
-            if (n.op == Opcode::Output) {       // torch leaves its type out
+            if (n.op == Opcode::Output) { // torch leaves its type out
                 body += "return " + (n.args.empty() ? "None" : str(n.args[0]));
                 continue;
             }
@@ -709,7 +709,7 @@ private:
     bool strict_;
     Namespace names_;
     std::string root_ = "self";
-    ptrdiff_t lastRequired_ = -1;                               // position of the last placeholder without a default
+    ptrdiff_t lastRequired_ = -1; // position of the last placeholder without a default
     std::vector<std::string> nodeNames_; // by id
     std::unordered_map<std::string, std::string> globals_; // qualified name -> name in the code
     std::set<std::string> hidden_; // arguments named like a global

@@ -1,4 +1,5 @@
-// Pictures of the tour at two sizes, light and dark, into the folder FUSEBOARD_SHOTS (./dev shots), to be looked at. GPL-3.0-or-later.
+// Pictures of the tour at two sizes, light and dark, into the folder FUSEBOARD_SHOTS (./dev shots), to be looked at.
+// GPL-3.0-or-later.
 #include <QDir>
 #include <QDockWidget>
 
@@ -7,7 +8,8 @@
 using namespace fb;
 using namespace fbtest;
 
-class Screenshots : public QObject {
+class Screenshots : public QObject
+{
     Q_OBJECT
 private slots:
     void initTestCase() { isolateSettings(settings_); }
@@ -22,8 +24,8 @@ void Screenshots::tour_data()
 {
     QTest::addColumn<QSize>("size");
     QTest::addColumn<bool>("dark");
-    for (QSize size : {QSize(1280, 800), QSize(1920, 1080)})
-        for (bool dark : {false, true})
+    for (QSize size : { QSize(1280, 800), QSize(1920, 1080) })
+        for (bool dark : { false, true })
             QTest::addRow("%dx%d-%s", size.width(), size.height(), dark ? "dark" : "light") << size << dark;
 }
 
@@ -31,7 +33,8 @@ void Screenshots::tour()
 {
     QFETCH(QSize, size);
     QFETCH(bool, dark);
-    const QString folder = qEnvironmentVariable("FUSEBOARD_SHOTS", QCoreApplication::applicationDirPath() + QStringLiteral("/../screenshots"));
+    const QString folder
+        = qEnvironmentVariable("FUSEBOARD_SHOTS", QCoreApplication::applicationDirPath() + QStringLiteral("/../screenshots"));
     QVERIFY(QDir().mkpath(folder));
     Theme::apply(*qApp, dark ? Theme::Mode::Dark : Theme::Mode::Light);
     Driver d(size);
@@ -40,7 +43,10 @@ void Screenshots::tour()
         if (!d.settle())
             return false;
         QTest::qWait(120);
-        const QString file = QStringLiteral("%1/%2-%3-%4.png").arg(folder, QLatin1String(QTest::currentDataTag())).arg(++count).arg(QLatin1String(name));
+        const QString file = QStringLiteral("%1/%2-%3-%4.png")
+                                 .arg(folder, QLatin1String(QTest::currentDataTag()))
+                                 .arg(++count)
+                                 .arg(QLatin1String(name));
         const QPixmap picture = d.window.grab();
         return picture.size() == d.window.size() * d.window.devicePixelRatio() && picture.save(file);
     };
@@ -56,7 +62,7 @@ void Screenshots::tour()
     QVERIFY(shoot("demo"));
     QVERIFY(d.click(QStringLiteral("step2")));
     QVERIFY(d.settle());
-    d.window.canvas()->setSelection({d.id("stem_conv")}, true);
+    d.window.canvas()->setSelection({ d.id("stem_conv") }, true);
     QVERIFY(shoot("fused"));
     QVERIFY(d.click(QStringLiteral("step3")));
     QVERIFY(shoot("configure"));

@@ -16,7 +16,8 @@
 using namespace fb;
 using namespace fbtest;
 
-class Tour : public QObject {
+class Tour : public QObject
+{
     Q_OBJECT
 private slots:
     void initTestCase();
@@ -84,7 +85,7 @@ void Tour::lookAround()
     const QRectF box = d_->window.canvas()->itemRect(classifier);
     QVERIFY(d_->window.canvas()->rect().contains(box.center().toPoint()));
     QTest::mouseClick(d_->window.canvas(), Qt::LeftButton, {}, box.center().toPoint());
-    QCOMPARE(d_->window.canvas()->selectedNodes(), QList<NodeId>{classifier});
+    QCOMPARE(d_->window.canvas()->selectedNodes(), QList<NodeId>{ classifier });
     auto *code = d_->window.findChild<CodeView *>();
     QTRY_VERIFY(!code->litLines().isEmpty());
     QVERIFY(code->text().split(QLatin1Char('\n'))[code->litLines().first()].contains(QLatin1String("self.classifier(")));
@@ -113,8 +114,8 @@ void Tour::fuse()
 void Tour::replaceAndUndo()
 {
     const std::string before = torchGraphText(*d_->doc().graph());
-    QVERIFY2(d_->menu(d_->id("clamp"), {QStringLiteral("Replace with"), QStringLiteral("torch.sigmoid")}),
-             qPrintable(d_->offered.join(QLatin1Char('\n'))));
+    QVERIFY2(d_->menu(d_->id("clamp"), { QStringLiteral("Replace with"), QStringLiteral("torch.sigmoid") }),
+        qPrintable(d_->offered.join(QLatin1Char('\n'))));
     QVERIFY(torchCode(*d_->doc().graph()).find("torch.sigmoid(") != std::string::npos);
     d_->window.canvas()->setFocus();
     d_->keys(Qt::Key_Z, Qt::ControlModifier);
@@ -129,15 +130,15 @@ void Tour::markLeafOnOpenGraph()
     const size_t nodes = d_->graph().size();
     const NodeId inside = d_->id("separable_depthwise_conv");
     QVERIFY(inside);
-    QVERIFY2(d_->menu(inside, {QStringLiteral("Mark module *")}), qPrintable(d_->offered.join(QLatin1Char('\n'))));
+    QVERIFY2(d_->menu(inside, { QStringLiteral("Mark module *") }), qPrintable(d_->offered.join(QLatin1Char('\n'))));
     QVERIFY2(d_->graph().size() <= nodes && torchGraphText(*d_->doc().graph()) != before,
-             qPrintable(d_->failures.join(QLatin1Char('\n'))));
+        qPrintable(d_->failures.join(QLatin1Char('\n'))));
     NodeId leaf;
     for (NodeId id : d_->graph().order())
         if (const ModuleInfo *m = d_->doc().graph()->moduleOf(d_->graph()[id]); m && m->kind == ModuleKind::Graph)
             leaf = id;
     QVERIFY(leaf);
-    QVERIFY2(d_->menu(leaf, {QStringLiteral("Unmark leaf")}), qPrintable(d_->offered.join(QLatin1Char('\n'))));
+    QVERIFY2(d_->menu(leaf, { QStringLiteral("Unmark leaf") }), qPrintable(d_->offered.join(QLatin1Char('\n'))));
     QCOMPARE(torchGraphText(*d_->doc().graph()), before);
 }
 
@@ -147,7 +148,7 @@ void Tour::keepInFloat()
     const NodeId classifier = d_->id("classifier");
     QVERIFY(d_->doc().plan());
     QCOMPARE(d_->doc().plan()->nodes.at(classifier).state, QuantState::Int8);
-    d_->window.canvas()->setSelection({classifier}, true);
+    d_->window.canvas()->setSelection({ classifier }, true);
     d_->window.canvas()->setFocus();
     d_->keys(Qt::Key_K, Qt::ControlModifier);
     QVERIFY(d_->settle());
@@ -175,7 +176,7 @@ void Tour::histograms()
 {
     auto *view = d_->window.findChild<HistogramView *>();
     const NodeId conv = d_->id("stem_conv");
-    d_->window.canvas()->setSelection({conv}, true);
+    d_->window.canvas()->setSelection({ conv }, true);
     QVERIFY(d_->settle());
     QTRY_COMPARE(view->histograms().size(), 1);
     QVERIFY(view->isLarge());
@@ -218,25 +219,28 @@ void Tour::exportAndRun()
     QVERIFY(d_->click(QStringLiteral("step6")));
     QVERIFY(d_->choose(out_.path()));
     QTRY_VERIFY2_WITH_TIMEOUT(!d_->doc().exportedTo().isEmpty(), qPrintable(d_->failures.join(QLatin1Char('\n'))), 120000);
-    for (const char *name : {"model.py", "weights.pt", "report.json", "recipe.json"})
+    for (const char *name : { "model.py", "weights.pt", "report.json", "recipe.json" })
         QVERIFY2(QFile::exists(out_.filePath(QLatin1String(name))), name);
     QProcess python;
     python.setWorkingDirectory(out_.path());
-    python.start(fbtest::python(), {QStringLiteral("model.py")});
+    python.start(fbtest::python(), { QStringLiteral("model.py") });
     QVERIFY(python.waitForFinished(120000));
     QVERIFY2(python.exitCode() == 0, python.readAllStandardError().constData());
     QFile report(out_.filePath(QStringLiteral("report.json")));
     QVERIFY(report.open(QIODevice::ReadOnly));
     const QJsonObject written = QJsonDocument::fromJson(report.readAll()).object();
     QCOMPARE(written[QLatin1String("model")].toString(), QStringLiteral("digits_net.fxt"));
-    QCOMPARE(written[QLatin1String("fused")].toArray().size(), 7);          // by the Edit step, long before the export
+    QCOMPARE(written[QLatin1String("fused")].toArray().size(), 7); // by the Edit step, long before the export
     const QJsonObject evaluation = written[QLatin1String("evaluation")].toObject();
     QVERIFY(evaluation[QLatin1String("top1_float")].toDouble() >= 0.97);
     QVERIFY(evaluation[QLatin1String("top1_int8")].toDouble() >= 0.96);
     QVERIFY2(d_->failures.isEmpty(), qPrintable(d_->failures.join(QLatin1Char('\n'))));
 }
 
-void Tour::cleanupTestCase() { delete d_; }
+void Tour::cleanupTestCase()
+{
+    delete d_;
+}
 
 QTEST_MAIN(Tour)
 #include "tst_tour.moc"

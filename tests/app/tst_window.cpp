@@ -15,7 +15,8 @@
 using namespace fb;
 using namespace fbtest;
 
-class Window : public QObject {
+class Window : public QObject
+{
     Q_OBJECT
 private slots:
     void initTestCase() { isolateSettings(settings_); }
@@ -52,7 +53,7 @@ private:
 void Window::emptyWindow()
 {
     Driver d;
-    for (const char *name : {"open", "trace", "demo"})
+    for (const char *name : { "open", "trace", "demo" })
         QVERIFY2(d.find<QPushButton>(QLatin1String(name)), name);
     QVERIFY(d.click(QStringLiteral("demo")));
     QTRY_VERIFY_WITH_TIMEOUT(d.doc().isOpen(), 60000);
@@ -99,7 +100,7 @@ void Window::dropOpens()
 {
     Driver d;
     QMimeData mime;
-    mime.setUrls({QUrl::fromLocalFile(demo(QStringLiteral("digits.fxt")))});
+    mime.setUrls({ QUrl::fromLocalFile(demo(QStringLiteral("digits.fxt"))) });
     QDragEnterEvent enter(QPoint(200, 200), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
     QApplication::sendEvent(&d.window, &enter);
     QVERIFY(enter.isAccepted());
@@ -129,7 +130,7 @@ void Window::closedDuringCalibration()
     d->doc().calibrate(demo(QStringLiteral("calib.npy")));
     QTRY_VERIFY_WITH_TIMEOUT(d->doc().jobs()->anyRunning(), 10000);
     d->window.close();
-    delete d;                          // waits for the job and crashes nothing
+    delete d; // waits for the job and crashes nothing
 }
 
 void Window::cancelCalibration()

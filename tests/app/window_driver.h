@@ -22,24 +22,26 @@
 #include "views/canvas.h"
 #include "views/search_box.h"
 
-namespace fbtest {
+namespace fbtest
+{
 
 inline QString demo(const QString &name)
 {
     return sourceDir() + QStringLiteral("/resources/demo/") + name;
 }
 
-class Driver {
+class Driver
+{
 public:
     fb::MainWindow window;
     QStringList failures, results;
 
-    explicit Driver(QSize size = {1280, 800})
+    explicit Driver(QSize size = { 1280, 800 })
     {
         QObject::connect(window.document(), &fb::GraphDocument::failed, &window,
-                         [this](const QString &what, const QString &why) { failures << what + QStringLiteral(": ") + why; });
+            [this](const QString &what, const QString &why) { failures << what + QStringLiteral(": ") + why; });
         QObject::connect(window.document(), &fb::GraphDocument::done, &window,
-                         [this](const QString &what, const QString &text) { results << what + QStringLiteral(": ") + text; });
+            [this](const QString &what, const QString &text) { results << what + QStringLiteral(": ") + text; });
         window.canvas()->setAnimated(false);
         window.setProperty("discardOnClose", true);
         window.resize(size);
@@ -57,8 +59,7 @@ public:
         return QTest::qWaitFor([this] { return !doc().jobs()->anyRunning() && !window.canvas()->isLayingOut(); }, milliseconds);
     }
 
-    template <class W>
-    W *find(const QString &name)
+    template <class W> W *find(const QString &name)
     {
         for (QWidget *top : QApplication::topLevelWidgets())
             for (W *w : top->findChildren<W *>(name))
@@ -97,18 +98,17 @@ public:
         auto *edit = dialog->findChild<QLineEdit *>(QStringLiteral("fileNameEdit"));
         if (!edit)
             return false;
-        edit->setText(path);           // no typing: the completer's popup would take the Return
+        edit->setText(path); // no typing: the completer's popup would take the Return
         auto *buttons = dialog->findChild<QDialogButtonBox *>();
         QPointer<QFileDialog> open(dialog);
-        QTest::mouseClick(buttons->button(QDialogButtonBox::Open),
-                          Qt::LeftButton);
+        QTest::mouseClick(buttons->button(QDialogButtonBox::Open), Qt::LeftButton);
         return QTest::qWaitFor([&] { return !open || !open->isVisible(); });
     }
 
     // Opens the context menu of a node on the canvas and takes the entry at this path ("Replace with", "torch.sigmoid").
     bool menu(fb::NodeId node, QStringList path)
     {
-        window.canvas()->setSelection({node}, true);
+        window.canvas()->setSelection({ node }, true);
         if (!settle())
             return false;
         const QPoint at = window.canvas()->itemRect(node).center().toPoint();
@@ -141,7 +141,7 @@ public:
         }
         return settle();
     }
-    QStringList offered;                // entries of the last context menu
+    QStringList offered; // entries of the last context menu
 };
 
 // Settings of their own, so that a test neither reads nor leaves anything.

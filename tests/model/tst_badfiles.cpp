@@ -110,7 +110,8 @@ private slots:
         row("duplicate name", "\"name\":\"conv\"", "\"name\":\"x\"", "two nodes are named x");
         row("name with code in it", "\"name\":\"conv\"", "\"name\":\"a; import os\"",
             "the name of node 1 is not a Python identifier");
-        row("target with code in it", "\"target\":\"conv\"", "\"target\":\"f(); g\"", "conv calls module f(); g, which does not exist");
+        row("target with code in it", "\"target\":\"conv\"", "\"target\":\"f(); g\"",
+            "conv calls module f(); g, which does not exist");
         row("missing module", "\"target\":\"conv\"", "\"target\":\"gone\"", "conv calls module gone, which does not exist");
         row("missing attribute", "\"call_module\"", "\"get_attr\"", "");
         row("missing tensor", "\"conv.weight\":\"w\"", "\"conv.weight\":\"v\"",
