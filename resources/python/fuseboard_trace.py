@@ -18,6 +18,7 @@ import importlib
 import importlib.util
 import inspect
 import io
+import itertools
 import json
 import linecache
 import math
@@ -233,6 +234,7 @@ class BoardTracer(torch.fx.Tracer):
         self.origins = {}           # node -> (stack, source line)
         self.calls = {}             # path -> number of calls so far
         self.failed = (None, [])    # the exception that passed through a module first, and the stack at that moment
+        self.tested = None          # the node whose value was tested or looped over last
 
     def trace(self, root, concrete_args=None):
         forward = inspect.unwrap(type(root).forward)
@@ -268,6 +270,14 @@ class BoardTracer(torch.fx.Tracer):
             source = self.sources.innermost(self._frames())
         self.origins[node] = ([list(level) for level in self.stack], source)
         return node
+
+    def to_bool(self, obj):
+        self.tested = obj.node
+        return super().to_bool(obj)
+
+    def iter(self, obj):
+        self.tested = obj.node
+        return super().iter(obj)
 
     @staticmethod
     def _frames():
@@ -305,53 +315,304 @@ def python_3_11_fixes():
         torch.fx.Proxy.__iter__, symbolic._patch_function = saved
 
 
-# What torch.fx says when it gives up, and what that means. The first that matches counts.
-REASONS = [
-    ("control_flow", r"inputs to control flow", "takes a branch that depends on its data"),
-    ("length", r"'len' is not supported", "takes len() of a traced value, which has no length while tracing"),
-    ("iteration", r"cannot be iterated|not iterable", "loops over or unpacks a traced value, whose length tracing does not know"),
-    ("number", r"cannot be interpreted as an integer|^(int|float)\(\) argument|must be real number|__index__ returned|__(int|float|bool)__",
-     "turns a traced value into a plain Python number"),
-    ("argument", r"\b(Proxy|Attribute)\b|[Cc]annot unpack|keywords|expand", "passes a traced value where a plain one is needed"),
-]
+# --- what went wrong -------------------------------------------------------------------------------------------------
+
+SIZES = {"size", "dim", "ndimension", "numel", "nelement", "stride", "shape", "ndim"}
 
 
-def explain(error):
+def only_size(node):
+    """Whether a node's value follows from the sizes of tensors alone, not from what is in them."""
+    todo, seen = [node], set()
+    while todo:
+        n = todo.pop()
+        if n in seen:
+            continue
+        seen.add(n)
+        if n.op == "call_method" and n.target in SIZES or n.op == "call_function" and n.target is getattr and n.args[1] in SIZES:
+            continue
+        if n.op not in ("call_function", "call_method") or not n.all_input_nodes:
+            return False
+        todo += n.all_input_nodes
+    return True
+
+
+def roots_of(node):
+    """Names of the placeholders that a node's value comes from."""
+    todo, seen = [node] if node else [], set()
+    while todo:
+        n = todo.pop()
+        if n not in seen:
+            seen.add(n)
+            todo += n.all_input_nodes
+    return {n.target for n in seen if n.op == "placeholder"}
+
+
+@functools.lru_cache(maxsize=64)
+def parsed(filename):
+    text = "".join(linecache.getlines(filename))
+    try:
+        return text, ast.parse(text)
+    except (SyntaxError, ValueError):
+        return text, None
+
+
+class Culprit:
+    """Where the user's code gave up: the statement, the expression in it (as far as Python tells) and the traced value meant."""
+
+    def __init__(self, error, tracer):
+        self.frame = self.statement = self.expression = None
+        self.parents, self.text = {}, ""
+        steps = list(traceback.walk_tb(error.__traceback__))
+        user = [(i, frame, line) for i, (frame, line) in enumerate(steps) if tracer.sources.kind(frame.f_code.co_filename) == "user"]
+        if user:
+            index, self.frame, line = user[-1]
+            tb = error.__traceback__
+            for _ in range(index):
+                tb = tb.tb_next
+            self._find(self.frame.f_code, line, tb.tb_lasti)
+        self.node = tracer.tested
+        if self.node is None:
+            self.node = self._named() or next(iter(reversed(tracer.graph.nodes)), None)
+
+    def _find(self, code, line, instruction):
+        self.text, tree = parsed(code.co_filename)
+        if tree is None:
+            return
+        span = (line, line, None, None)
+        if hasattr(code, "co_positions"):
+            span = next(itertools.islice(code.co_positions(), instruction // 2, None), span)
+        first, last, start, end = span
+        if first is None:
+            first = last = line
+        for node in ast.walk(tree):
+            for child in ast.iter_child_nodes(node):
+                self.parents[child] = node
+            if not hasattr(node, "lineno"):
+                continue
+            if isinstance(node, ast.stmt) and node.lineno <= first and node.end_lineno >= last:
+                self.statement = node       # walks from outside inwards
+            elif isinstance(node, ast.expr) and start is not None and (node.lineno, node.col_offset) == (first, start) \
+                    and (node.end_lineno, node.end_col_offset) == (last, end):
+                self.expression = node
+
+    def _named(self):
+        """The traced value that the expression names, as `n` in `int(n)`."""
+        for name in ast.walk(self.expression) if self.expression is not None else ():
+            value = self.frame.f_locals.get(name.id) if isinstance(name, ast.Name) else None
+            if isinstance(value, torch.fx.Proxy) and not isinstance(self.parents.get(name), ast.Attribute):
+                return value.node
+
+    def segment(self, node):
+        return ast.get_source_segment(self.text, node) or ""
+
+    def find(self, *kinds):
+        """The innermost syntax of these kinds around the expression, else the first in the statement."""
+        node = self.expression
+        while node is not None and not isinstance(node, ast.stmt):
+            if isinstance(node, kinds):
+                return node
+            node = self.parents.get(node)
+        if isinstance(self.statement, kinds):
+            return self.statement
+        body = ast.walk(self.statement) if self.statement is not None and not hasattr(self.statement, "body") else \
+            itertools.chain.from_iterable(ast.walk(n) for f in ("test", "iter", "items") for n in [getattr(self.statement, f, None)] if isinstance(n, ast.AST))
+        return next((n for n in body if isinstance(n, kinds)), None)
+
+    def autograd_function(self):
+        """The name of the torch.autograd.Function whose forward gave up, if one did."""
+        code = self.frame.f_code if self.frame else None
+        context = self.frame.f_locals.get(code.co_varnames[0]) if code and code.co_varnames else None
+        return type(context).__name__[:-len("Backward")] if isinstance(context, torch.autograd.function.FunctionCtx) else None
+
+    def in_type_test(self):
+        """Whether the user's own error is raised below `if ... isinstance(...)`."""
+        node = self.statement if isinstance(self.statement, (ast.Raise, ast.Assert)) else None
+        while node is not None and not isinstance(node, ast.FunctionDef):
+            test = getattr(node, "test", None)
+            if test is not None and any(isinstance(n, ast.Name) and n.id == "isinstance" for n in ast.walk(test)):
+                return True
+            node = self.parents.get(node)
+        return False
+
+    def call(self):
+        """The call around the expression and the name that it calls: (node, "torch.zeros")."""
+        node = self.find(ast.Call)
+        return node, self.segment(node.func) if node else ""
+
+
+def explain(error, culprit):
+    """-> kind, what the module does as the rest of a sentence, two lines of a rewrite (before, after) or None"""
     text = first_line(error)
-    for kind, pattern, meaning in REASONS:
-        if re.search(pattern, text):
-            return kind, meaning
+    size = culprit.node is not None and only_size(culprit.node)
+    on = "the size of its input" if size else "its data"
+    call, name = culprit.call()
+    first = culprit.segment(call.args[0]) if call and call.args else ""
+
+    function = culprit.autograd_function()
+    if function:
+        plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", function).lower()
+        return "autograd_function", f"calls the custom autograd function {function}, whose forward torch.fx cannot follow", (
+            f"{function}.apply(x)", f"{plain}(x)  # at module level: {plain} = {function}.apply; torch.fx.wrap({plain!r})")
+    if "inputs to control flow" in text:
+        return ("control_flow", *branch(culprit, on, size, call, name))
+    if "'len' is not supported" in text:
+        return "length", "takes len() of a traced value, which has no length while tracing", (f"len({first or 'x'})", f"{first or 'x'}.shape[0]")
+    if "Proxy object cannot be iterated" in text or "is not iterable" in text and re.search("Proxy|Attribute", text):
+        return iteration(culprit, call, name)
+    if "does not support item assignment" in text and "Proxy" in text or "doesn't support item deletion" in text:
+        target = next((t for t in getattr(culprit.statement, "targets", [getattr(culprit.statement, "target", None)]) if isinstance(t, ast.Subscript)), None)
+        base = culprit.segment(target.value) if target else "x"
+        index = culprit.segment(target.slice) if target else "i"
+        value = culprit.segment(culprit.statement.value) if target and hasattr(culprit.statement, "value") else "v"
+        return "item_assignment", "assigns to a part of a traced value", (
+            f"{base}[{index}] = {value}", f"{base} = torch.where(mask, {value}, {base})  # mask: True at [{index}]")
+    if "indices must be integers" in text and "Proxy" in text or "string indices" in text and "Proxy" in text:
+        sub = culprit.find(ast.Subscript)
+        table, index = (culprit.segment(sub.value), culprit.segment(sub.slice)) if sub else ("table", "i")
+        return "index" if size else "data_dependent", f"takes an entry of a Python list by {on}", (
+            f"{table}[{index}]", f"torch.tensor({table})[{index.replace('.item()', '')}]")
+    if re.search(r"cannot be interpreted as an integer|^(int|float|complex)\(\) argument|must be real number|__round__|__index__ returned|__(int|float|complex)__|__cuda_array_interface__",
+                 text) and not numpy_call(culprit):
+        shown = f"{name}()" if name else "a plain number"
+        meaning = f"turns {'a traced size' if size else 'its data'} into a plain Python number with {shown}" if name else \
+            f"needs {'a traced size' if size else 'its data'} as a plain Python number"
+        return "number" if size else "data_dependent", meaning, number_rewrite(name, call, first, culprit)
+    if re.search("__array_struct__|__array_interface__|__array__", text) or numpy_call(culprit):
+        return "numpy", "hands a traced value to NumPy, which torch.fx cannot follow", None
+    if "Expected a value of type" in text and "Proxy" in text:
+        return "scripted", f"calls the TorchScript function {name or text.split('(')[0]}, which takes no traced value", None
+    if re.match(r"[\"']?'?(Proxy|Attribute)\(", text) and isinstance(error, KeyError):
+        return "text", "looks up the text of a traced value, which is not the text of its value", None
+    found = re.match(r"argument of type: <(?:class|enum) '([\w.<>]+)'>", text)
+    if found:
+        short = found.group(1).rsplit(".", 1)[-1]
+        return "unsupported", f"hands on a {short}, which a graph cannot hold", (f"return {short}(...)", "return {...}  # a tuple, list or dict of tensors")
+    if isinstance(error, NameError) and "not installed as a submodule" in text:
+        return "unregistered", "calls a module that is not registered as its submodule", None
+    if "co_varnames is too small" in text or "cannot be part of *args" in text:
+        return "signature", "takes *args or **kwargs through a decorator, which torch.fx cannot bind", None
     called = re.match(r"(\w+)\(\)", text)
     if isinstance(error, TypeError) and called and hasattr(torch, called.group(1)):
-        return "argument", f"calls torch.{called.group(1)}() with a traced value where it needs a plain number"
-    if isinstance(error, NameError) and "not installed as a submodule" in text:
-        return "unregistered", "calls a module that is not registered as its submodule"
-    return "error", f"raised {type(error).__name__}: {text}"
+        shown = called.group(1)
+        rest = ", ".join(culprit.segment(a) for a in call.args) if call else "n"
+        new = {"zeros": "new_zeros", "ones": "new_ones", "empty": "new_empty", "full": "new_full"}.get(shown)
+        return "argument", f"calls torch.{shown}() with a traced value where it needs a plain number", (f"torch.{shown}({rest})", f"x.{new}({rest})") if new else None
+    if culprit.in_type_test():
+        return "isinstance", "raises its own error because a traced value is no torch.Tensor (isinstance() says no while tracing)", (
+            "if not isinstance(x, torch.Tensor): raise", "if isinstance(x, (str, list)): raise  # name what is wrong, not what is right")
+    if re.search(r"\b(Proxy|Attribute)\b|[Cc]annot unpack|keywords|expand", text):
+        return "argument", "passes a traced value where a plain one is needed", None
+    return "error", f"raised {type(error).__name__}: {text}", None
 
 
-def trace_failure(error, tracer, root):
-    """The problem document of a trace that raised `error`."""
+def branch(culprit, on, size, call, name):
+    if isinstance(culprit.statement, ast.Assert):
+        test = culprit.segment(culprit.statement.test)
+        return f"asserts something about {on}", (f"assert {test}", f"torch._assert({test}, '')")
+    if name in ("max", "min") and len(call.args) == 2:
+        a, b = map(culprit.segment, call.args)
+        return f"compares traced values with {name}()", None if size else (f"{name}({a}, {b})", f"torch.{name}imum({a}, {b})")
+    meaning = f"takes a branch that depends on {on}"
+    s = culprit.statement
+    if isinstance(s, ast.If) and isinstance(s.body[0], ast.Raise):
+        return meaning, (f"if {culprit.segment(s.test)}: raise ...", f"torch._assert(({culprit.segment(s.test)}) == False, '')")
+    if size:        # no tensor, so no torch.where
+        return meaning, None
+    choice = culprit.find(ast.IfExp)
+    if choice is not None:
+        test, yes, no = (culprit.segment(n) for n in (choice.test, choice.body, choice.orelse))
+        return meaning, (f"{yes} if {test} else {no}", f"torch.where({test}, {yes}, {no})")
+    if isinstance(s, ast.If) and len(s.body) == 1 and isinstance(s.body[0], ast.Assign) and not s.orelse:
+        test, target, value = (culprit.segment(n) for n in (s.test, s.body[0].targets[0], s.body[0].value))
+        return meaning, (f"if {test}: {target} = {value}", f"{target} = torch.where({test}, {value}, {target})")
+    return meaning, None
+
+
+def iteration(culprit, call, name):
+    unknown = "whose length tracing does not know"
+    loop = culprit.find(ast.For, ast.comprehension) if not (call and any(isinstance(a, ast.Starred) for a in call.args)) else None
+    looped = culprit.segment(loop.iter) if loop is not None else ""
+    if call and any(k.arg is None for k in call.keywords) or re.search(r"\.(items|keys|values)\(\)$", looped):
+        return "mapping", "goes through the entries of a traced dict, which tracing does not know", (
+            f"for k, v in {looped or 'd.items()'}:", f"for k in ('a', 'b'): v = {(looped or 'd.items()').rsplit('.', 1)[0]}[k]  # the keys by name")
+    compare = culprit.find(ast.Compare)
+    if compare is not None and any(isinstance(op, (ast.In, ast.NotIn)) for op in compare.ops):
+        return "membership", "asks with `in` whether a traced value holds something", None
+    star = next((a for a in call.args if isinstance(a, ast.Starred)), None) if call else None
+    if star is not None:
+        value = culprit.segment(star.value)
+        rest = "".join(f", {culprit.segment(a)}" for a in call.args if a is not star)
+        joined = f"{value} + ({rest[2:]},)" if rest else value
+        return "iteration", f"unpacks a traced value with *, {unknown}", (f"{name}(*{value}{rest})", f"{name}({joined})  # one tuple")
+    s = culprit.statement
+    if isinstance(s, ast.Assign) and isinstance(s.targets[0], (ast.Tuple, ast.List)):
+        names, value = [culprit.segment(e) for e in s.targets[0].elts], culprit.segment(s.value)
+        single = ", ".join(f"parts[{n}:]" if e.startswith("*") else f"parts[{n}]" for n, e in enumerate(names))
+        return "iteration", f"unpacks a traced value, {unknown}", (f"{', '.join(names)} = {value}", f"parts = {value}; {', '.join(names).replace('*', '')} = {single}")
+    if loop is not None:
+        target = culprit.segment(loop.target)
+        return "iteration", f"loops over a traced value, {unknown}", (f"for {target} in {looped}:", f"for {target} in [{looped}[i] for i in range(4)]:  # a fixed length")
+    if name in ("list", "tuple", "sum", "sorted", "any", "all", "zip", "enumerate", "set", "dict", "map"):
+        value = culprit.segment(call.args[0]) if call.args else "x"
+        return "iteration", f"makes {name}() of a traced value, {unknown}", (f"{name}({value})", value) if name in ("list", "tuple") else None
+    return "iteration", f"loops over or unpacks a traced value, {unknown}", None
+
+
+def number_rewrite(name, call, first, culprit):
+    argument = call.args[0] if call and call.args else None
+    around = culprit.parents.get(call)
+    if isinstance(around, ast.Call) and culprit.segment(around.func) == "range":
+        name, first = "range", culprit.segment(call)
+    if name == "int" and isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Div):
+        return f"int({first})", f"{culprit.segment(argument.left)} // {culprit.segment(argument.right)}"
+    if name in ("int", "float", "round", "bool"):
+        return f"{name}({first})", first.replace(" / ", " // ") if name == "round" else first
+    if name == "range":
+        return f"for i in range({first}):", "for i in range(4):  # a fixed number"
+    if name in ("torch.tensor", "torch.as_tensor"):
+        return f"{name}({first})", first
+    return None
+
+
+def numpy_call(culprit):
+    return re.match(r"(np|numpy)\.", culprit.call()[1]) is not None
+
+
+def trace_failure(error, tracer, root, optional=()):
+    """The problem document of a trace that raised `error`. `optional` are arguments of forward that may be fixed."""
     stack = tracer.failed[1] if tracer.failed[0] is error else []
     path, cls = (stack[-1][0], stack[-1][1]) if stack else ("", class_name(root))
-    kind, meaning = explain(error)
-    where = tracer.sources.of_error(error)
+    culprit = Culprit(error, tracer)
+    kind, meaning, rewrite = explain(error, culprit)
+    where = tracer.sources.of_error(error) or tracer.signature_line
+    subject = f"module {path!r}" if path else "the root module"
     if kind == "unregistered":
-        return problem(kind, f"{f'module {path!r}' if path else 'the root module'} {meaning}; keep such modules in an nn.ModuleList or nn.ModuleDict",
-                       path, cls, where)
+        return problem(kind, f"{subject} {meaning}; keep such modules in an nn.ModuleList or nn.ModuleDict", path, cls, where)
+    fixes, advice = [], []
     if path:
         fixes = [{"kind": "leaf", "module": path, "label": "Mark as leaf"},
                  {"kind": "leaf-class", "module": path, "class": cls, "label": f"Mark every {cls.rsplit('.', 1)[-1]} as leaf"}]
-        return problem(kind, f"module '{path}' {meaning}; mark it as a leaf (--leaf {path})", path, cls, where, fixes)
-    fixes, advice = [], ["move that part into a submodule of its own and mark that as a leaf"]
-    helper = helper_of(error, tracer.sources)
+    meant = roots_of(culprit.node)
+    for name, value in optional:
+        if name in meant or (not path and kind in ("control_flow", "number", "iteration") and value is not inspect.Parameter.empty):
+            choices = [value] if value is not inspect.Parameter.empty else \
+                [True, False] if isinstance(culprit.find(ast.If, ast.IfExp), (ast.If, ast.IfExp)) and kind == "control_flow" else []
+            fixes += [{"kind": "concrete", "module": path, "argument": name, "value": repr(v),
+                       "label": f"Fix {name} to {'its default, ' if value is not inspect.Parameter.empty else ''}{v!r}"} for v in choices]
+            advice.append(f"fix an argument (--concrete {name}={choices[0] if choices else 'VALUE'})")
+    helper = "len" if kind == "length" else helper_of(error, tracer.sources)
+    if kind == "scripted" and culprit.call()[1] in culprit.frame.f_globals:
+        helper = f"{culprit.frame.f_globals['__name__']}.{culprit.call()[1]}"
     if helper:
-        fixes.append({"kind": "wrap", "module": "", "function": helper, "label": f"Keep {helper.rsplit('.', 1)[-1]}() as one call"})
+        fixes.append({"kind": "wrap", "module": path, "function": helper, "label": f"Keep {helper.rsplit('.', 1)[-1]}() as one call"})
         advice.insert(0, f"keep {helper}() as one call (--wrap {helper})")
-    optional = [p.name for p in inspect.signature(root.forward).parameters.values() if p.default is not p.empty]
-    if optional and kind in ("control_flow", "number", "iteration"):
-        fixes += [{"kind": "concrete", "module": "", "argument": name, "label": f"Fix {name} to its default"} for name in optional]
-        advice.append(f"fix an argument (--concrete {optional[0]}=VALUE)")
-    return problem(kind, f"the root module's forward {meaning}; the root cannot be a leaf: {', or '.join(advice)}", "", cls, where, fixes)
+    if rewrite and all(rewrite):
+        before, after = (" ".join(line.split()) for line in rewrite)
+        fixes.append({"kind": "rewrite", "module": path, "before": before, "after": after, "label": "Rewrite it"})
+    if path:
+        return problem(kind, f"{subject} {meaning}; mark it as a leaf (--leaf {path})", path, cls, where, fixes)
+    advice.append("move that part into a submodule of its own and mark that as a leaf, or trace submodules (--doctor names them)")
+    return problem(kind, f"{subject}'s forward {meaning}; the root cannot be a leaf: {', or '.join(advice)}", "", cls, where, fixes)
 
 
 def helper_of(error, sources):
