@@ -2,12 +2,11 @@
 // point into the mapping. The file is a stranger's: what it says is checked before it is used, and the result passes lint.
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "model/io/arguments.h"
 #include "model/io/safetensors.h"
 #include "model/ir/lint.h"
 
@@ -178,97 +177,18 @@ private:
 
     Arg argument(const Json &j, const Names &names, const std::string &what) const
     {
-        if (j.isNull())
-            return {};
-        if (const auto *v = j.as<bool>())
-            return *v;
-        if (const auto *v = j.as<int64_t>())
-            return *v;
-        if (const auto *v = j.as<double>())
-            return *v;
-        if (const auto *v = j.as<std::string>())
-            return *v;
-        if (j.as<Json::Array>())
-            return Arg::list(arguments(j, names, what));
-
-        const auto &members = j.object(what);
-        if (members.size() != 1)
-            throw FormatError(
-                "an argument of " + what + " is an object of " + std::to_string(members.size()) + " members, not of one");
-        const auto &[kind, v] = members[0];
-        auto three = [&](auto make) {
-            ArgList items = arguments(v, names, what);
-            if (items.size() != 3)
-                throw FormatError("a " + kind + " of " + what + " has not three parts");
-            return make(std::move(items[0]), std::move(items[1]), std::move(items[2]));
-        };
-        auto pairs = [&](const Json &list, auto take) {
-            for (const Json &pair : list.list(what)) {
-                const auto &two = pair.list(what);
-                if (two.size() != 2)
-                    throw FormatError("a " + kind + " of " + what + " holds an entry that is no pair");
-                take(two[0], argument(two[1], names, what));
-            }
-        };
-        if (kind == "node") {
-            const std::string &name = v.text(what);
-            auto it = names.find(name);
-            if (it == names.end() || !it->second)
-                throw FormatError(what
-                    + (it == names.end() ? " uses " + name + ", and no node has that name"
-                                         : " uses " + name + " before it is defined")
-                    + "; trace the model again");
-            return it->second;
-        }
-        if (kind == "tuple")
-            return Arg::tuple(arguments(v, names, what));
-        if (kind == "size")
-            return Arg::size(arguments(v, names, what));
-        if (kind == "slice")
-            return three(Arg::slice);
-        if (kind == "range")
-            return three(Arg::range);
-        if (kind == "dict") {
-            std::vector<std::pair<Arg, Arg>> items;
-            pairs(v, [&](const Json &key, Arg value) { items.emplace_back(argument(key, names, what), std::move(value)); });
-            return Arg::dict(std::move(items));
-        }
-        if (kind == "namedtuple") {
-            std::vector<std::pair<std::string, Arg>> fields;
-            pairs(
-                v.at("fields", what), [&](const Json &key, Arg value) { fields.emplace_back(key.text(what), std::move(value)); });
-            return Arg::namedTuple(v.at("type", what).text(what), std::move(fields));
-        }
-        if (kind == "float")
-            return floatNamed(v, what);
-        if (kind == "int")
-            return bigInt(v.text(what), what);
-        if (kind == "complex") {
-            const auto &parts = v.list(what);
-            if (parts.size() != 2)
-                throw FormatError("a complex number of " + what + " has not two parts");
-            return std::complex<double>(floatNamed(parts[0], what), floatNamed(parts[1], what));
-        }
-        if (kind == "dtype")
-            return ArgDType{ v.text(what) };
-        if (kind == "device")
-            return ArgDevice{ v.text(what) };
-        if (kind == "layout")
-            return ArgLayout{ v.text(what) };
-        if (kind == "memory_format")
-            return ArgMemoryFormat{ v.text(what) };
-        if (kind == "ellipsis")
-            return ArgEllipsis{};
-        if (kind == "symbol")
-            return ArgSymbol{ v.text(what) };
-        if (kind == "tensor") {
-            if (v.isNull()) // one that the archive could not hold
-                return ArgOpaque{ "torch.Tensor", "<tensor>" };
-            return tensor(v.text(what), what);
-        }
-        if (kind == "opaque")
-            return ArgOpaque{ v.at("type", what).text(what), v.at("repr", what).text(what) };
-        throw FormatError("an argument of " + what + " is of the unknown kind \"" + kind + "\"");
+        return readArgument(j,
+            { [&](const std::string &name) {
+                 auto it = names.find(name);
+                 if (it == names.end() || !it->second)
+                     throw FormatError(what
+                         + (it == names.end() ? " uses " + name + ", and no node has that name"
+                                              : " uses " + name + " before it is defined")
+                         + "; trace the model again");
+                 return it->second;
+             },
+                [&](const std::string &name) { return tensor(name, what); } },
+            what);
     }
 
     ArgList arguments(const Json &j, const Names &names, const std::string &what) const
@@ -287,31 +207,6 @@ private:
         for (const auto &[key, value] : j->object(what))
             out.emplace_back(key, argument(value, names, what));
         return out;
-    }
-
-    // A number, or {"float": "inf"} and its like.
-    static double floatNamed(const Json &j, const std::string &what)
-    {
-        const Json *inner = j.find("float");
-        const Json &v = inner ? *inner : j;
-        if (!v.as<std::string>())
-            return v.number(what);
-        const std::string &name = v.text(what);
-        if (name == "inf")
-            return std::numeric_limits<double>::infinity();
-        if (name == "-inf")
-            return -std::numeric_limits<double>::infinity();
-        if (name == "nan")
-            return std::numeric_limits<double>::quiet_NaN();
-        throw FormatError(what + " has the unknown number \"" + name + "\"");
-    }
-
-    static Arg bigInt(const std::string &digits, const std::string &what)
-    {
-        const std::string_view bare = std::string_view(digits).substr(digits.starts_with('-') ? 1 : 0);
-        if (bare.empty() || bare.find_first_not_of("0123456789") != std::string_view::npos)
-            throw FormatError(what + " has an integer that is not made of digits");
-        return ArgBigInt{ digits };
     }
 
     static std::vector<int64_t> shape(const Json &j, const std::string &what)

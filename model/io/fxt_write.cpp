@@ -1,9 +1,9 @@
 // Writing a trace archive: what readFxt reads back to an equal GraphModule. Tensors are named after the first place that
 // holds them, so ties stay ties, and are written from where they lie.
-#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "model/io/arguments.h"
 #include "model/io/safetensors.h"
 
 namespace fb
@@ -13,18 +13,6 @@ namespace
 {
 
 using namespace io;
-
-Json::Object single(const char *key, Json value)
-{
-    return { { key, std::move(value) } };
-}
-
-Json number(double v)
-{
-    if (std::isfinite(v))
-        return v;
-    return single("float", std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
-}
 
 class Writer
 {
@@ -87,58 +75,9 @@ private:
 
     Json argument(const Arg &a, const Graph &g)
     {
-        if (const auto *s = a.sequence()) {
-            Json items = list(s->items, g);
-            return s->kind == ArgSequence::List
-                ? items
-                : Json(single(s->kind == ArgSequence::Tuple ? "tuple" : "size", std::move(items)));
-        }
-        if (const auto *d = a.dictionary()) {
-            Json::Array pairs;
-            for (const auto &[k, v] : d->items)
-                pairs.push_back(Json::Array{ argument(k, g), argument(v, g) });
-            return single("dict", std::move(pairs));
-        }
-        if (const auto *s = a.sliceOrRange())
-            return single(
-                s->isRange ? "range" : "slice", Json::Array{ argument(s->start, g), argument(s->stop, g), argument(s->step, g) });
-        if (const auto *n = a.named()) {
-            Json::Array fields;
-            for (const auto &[k, v] : n->fields)
-                fields.push_back(Json::Array{ k, argument(v, g) });
-            return single("namedtuple", Json::Object{ { "type", n->type }, { "fields", std::move(fields) } });
-        }
-        if (const auto *v = a.as<bool>())
-            return *v;
-        if (const auto *v = a.as<int64_t>())
-            return *v;
-        if (const auto *v = a.as<double>())
-            return number(*v);
-        if (const auto *v = a.as<std::complex<double>>())
-            return single("complex", Json::Array{ number(v->real()), number(v->imag()) });
-        if (const auto *v = a.as<std::string>())
-            return *v;
-        if (const auto *v = a.as<NodeId>())
-            return single("node", g[*v].name);
-        if (const auto *v = a.as<ArgBigInt>())
-            return single("int", v->digits);
-        if (const auto *v = a.as<ArgDType>())
-            return single("dtype", v->name);
-        if (const auto *v = a.as<ArgDevice>())
-            return single("device", v->name);
-        if (const auto *v = a.as<ArgLayout>())
-            return single("layout", v->name);
-        if (const auto *v = a.as<ArgMemoryFormat>())
-            return single("memory_format", v->name);
-        if (a.as<ArgEllipsis>())
-            return single("ellipsis", true);
-        if (const auto *v = a.as<ArgSymbol>())
-            return single("symbol", v->name);
-        if (const auto *v = a.as<ArgOpaque>())
-            return single("opaque", Json::Object{ { "type", v->type }, { "repr", v->repr } });
-        if (const auto *v = a.as<Tensor>())
-            return single("tensor", *v ? Json(tensorName(*v, "_argument" + std::to_string(tensors_.size()))) : Json());
-        return {};
+        return writeArgument(a,
+            { [&](NodeId id) { return g[id].name; },
+                [&](const Tensor &t) { return tensorName(t, "_argument" + std::to_string(tensors_.size())); } });
     }
 
     Json keywords(const Kwargs &kwargs, const Graph &g)
