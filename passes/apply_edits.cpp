@@ -224,6 +224,17 @@ Action actionOf(Edit &e)
         return [id = e.node("node"), op = e.ref("target")](GraphModule &gm) { return setTarget(gm, id, op); };
     if (e.op == "rename")
         return [id = e.node("node"), name = e.text("name")](GraphModule &gm) { return renameNode(gm, id, name); };
+    if (e.op == "replace_uses")
+        return [id = e.node("node"), to = e.node("with")](GraphModule &gm) { return replaceUses(gm, id, to); };
+    if (e.op == "move")
+        return [id = e.node("node"), before = e.node("before")](GraphModule &gm) { return moveNode(gm, id, before); };
+    if (e.op == "extract") {
+        const auto nodes = e.nodes("nodes");
+        const std::string path = e.text("module"), name = e.has("class") ? e.text("class") : std::string();
+        return [=](GraphModule &gm) { return extractNodes(gm, nodes, path, name); };
+    }
+    if (e.op == "inline")
+        return [path = e.text("module")](GraphModule &gm) { return inlineModule(gm, path); };
     if (e.op == "leaf")
         return [path = e.text("module")](GraphModule &gm) { return markLeaf(gm, path); };
     if (e.op == "unleaf")
@@ -234,7 +245,9 @@ Action actionOf(Edit &e)
         return [nodes = e.nodes("nodes")](GraphModule &gm) { return fuseSelection(gm, nodes); };
     }
     throw BadEdit{ "there is no edit \"" + e.op
-        + "\"; there are replace, remove, insert_after, rewire, set_arg, set_target, rename, leaf, unleaf and fuse" };
+        + "\"; there are replace, remove, insert_after, rewire, replace_uses, move, set_arg, set_target, rename, extract, "
+          "inline, leaf, "
+          "unleaf and fuse" };
 }
 
 } // namespace

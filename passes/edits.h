@@ -39,6 +39,21 @@ Result<PassReport> eliminateDeadCode(GraphModule &gm);
 Result<PassReport> markLeaf(GraphModule &gm, const std::string &path);
 Result<PassReport> unmarkLeaf(GraphModule &gm, const std::string &path);
 
+// The nodes become one call of a new module `path`, whose inside they are. Modules that only they use move below it, and their
+// weights get new names; others keep theirs. Refused where a value leaves the nodes and comes back, where nothing reads what they
+// give, and where nodes in between would have to pass an in-place one. Like torch.fx.passes.split_module, for a chosen set.
+Result<PassReport> extractNodes(
+    GraphModule &gm, const std::set<NodeId> &nodes, const std::string &path, const std::string &className = {});
+// Every call of a module that holds a graph (marked, extracted, or a nested GraphModule) becomes that graph's nodes.
+Result<PassReport> inlineModule(GraphModule &gm, const std::string &path);
+// The same for all but the marked leaves, to any depth; the report says which kept their graph and why.
+PassReport inlineAll(GraphModule &gm);
+
+// Every user of `node` reads `to` instead; refused where `to` is computed from it.
+Result<PassReport> replaceUses(GraphModule &gm, NodeId node, NodeId to);
+// Another place in the order of execution; refused where a value would be used before it is there, or an in-place node passed.
+Result<PassReport> moveNode(GraphModule &gm, NodeId node, NodeId before);
+
 // One input of `node` comes from `to` instead of `from`. Nodes that `to` needs move up where they have to; a cycle is refused.
 Result<PassReport> rewireInput(GraphModule &gm, NodeId node, NodeId from, NodeId to);
 // A new call of `op` on the value of `node`; the node's users (all, or those in `users`) read the new node.
@@ -58,6 +73,10 @@ Result<PassReport> renameNode(GraphModule &gm, NodeId node, const std::string &n
 //   {"op": "set_arg", "node": N, "arg": POSITION | NAME, "value": VALUE}
 //   {"op": "set_target", "node": N, "target": OP}
 //   {"op": "rename", "node": N, "name": NAME}
+//   {"op": "replace_uses", "node": N, "with": N}
+//   {"op": "move", "node": N, "before": N}
+//   {"op": "extract", "nodes": [N..], "module": PATH, "class": NAME}
+//   {"op": "inline", "module": PATH}
 //   {"op": "leaf" | "unleaf", "module": PATH}
 //   {"op": "fuse"} everything, {"op": "fuse", "nodes": [N..]}
 // N is a node's name, OP what OpRef::parse takes, VALUE an argument as fxt-format.md writes it.

@@ -17,6 +17,7 @@
 
 #include "model/exec/tensor_ops.h"
 #include "model/ir/ops.h"
+#include "passes/edits.h"
 
 namespace fb
 {
@@ -579,9 +580,14 @@ private:
 
 Result<PassReport> fuseAll(GraphModule &gm)
 {
+    const PassReport nested = inlineAll(gm); // patterns may lie across the border of a nested graph
     auto report = Fuser(gm, nullptr).run();
-    if (report)
-        report->pass = "Fuse all";
+    if (!report)
+        return report;
+    report->pass = "Fuse all";
+    report->changed = report->changed || nested.changed;
+    report->done.insert(report->done.begin(), nested.done.begin(), nested.done.end());
+    report->kept.insert(report->kept.begin(), nested.kept.begin(), nested.kept.end());
     return report;
 }
 

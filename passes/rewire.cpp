@@ -36,6 +36,58 @@ Result<PassReport> rewireInput(GraphModule &gm, NodeId node, NodeId from, NodeId
     return report;
 }
 
+Result<PassReport> replaceUses(GraphModule &gm, NodeId node, NodeId to)
+{
+    Graph &g = gm.graph;
+    const std::string &name = g[node].name, &other = g[to].name;
+    PassReport report{ "Replace the uses of " + name, false, {}, {} };
+    if (g[to].op == Opcode::Output)
+        return Error{ other + " cannot stand for " + name + ": an output gives no value" };
+    if (node == to)
+        return report;
+    for (NodeId user : std::vector(g.users(node))) {
+        if (user == to)
+            return Error{ other + " cannot stand for " + name + ": it is computed from it" };
+        auto rewired = rewireInput(gm, user, node, to);
+        if (!rewired)
+            return rewired;
+        report.done.insert(report.done.end(), rewired->done.begin(), rewired->done.end());
+        report.changed = true;
+    }
+    if (!report.changed)
+        report.kept.push_back({ name, name + " kept: nothing reads it" });
+    return report;
+}
+
+Result<PassReport> moveNode(GraphModule &gm, NodeId node, NodeId before)
+{
+    Graph &g = gm.graph;
+    const std::string failed = "cannot move " + g[node].name + " before " + g[before].name + ": ";
+    if (g[node].op == Opcode::Output)
+        return Error{ failed + "the output stays last" };
+    const size_t from = g.position(node), to = g.position(before);
+    PassReport report{ "Move " + g[node].name, from != to && from + 1 != to, {}, {} };
+    if (!report.changed)
+        return report;
+    const bool up = to < from;
+    const auto inputs = g.inputs(node);
+    for (size_t i = up ? to : from + 1; i < (up ? from : to); ++i) {
+        const NodeId passed = g.order()[i];
+        const auto &users = g.users(node);
+        if (up && std::find(inputs.begin(), inputs.end(), passed) != inputs.end())
+            return Error{ failed + "it reads " + g[passed].name };
+        if (!up && std::find(users.begin(), users.end(), passed) != users.end())
+            return Error{ failed + g[passed].name + " reads it" };
+        if (g[passed].op == Opcode::Placeholder || g[node].op == Opcode::Placeholder)
+            return Error{ failed + "inputs keep their place" };
+        if (mutatesInput(gm, g[passed]) || mutatesInput(gm, g[node]))
+            return Error{ failed + (mutatesInput(gm, g[node]) ? g[node].name : g[passed].name) + " changes a value in place" };
+    }
+    g.moveBefore(node, before);
+    report.done.push_back({ g[node].name, g[node].name + " moved before " + g[before].name });
+    return report;
+}
+
 Result<PassReport> insertAfter(GraphModule &gm, NodeId node, const OpRef &op, const Kwargs &arguments,
     const std::set<NodeId> &users, const std::string &name)
 {
