@@ -329,6 +329,12 @@ Call moduleCall(const GraphModule &gm, const ModuleInfo &info, const OpInfo &op)
     };
 }
 
+std::string onlyInPython(const ModuleInfo &info)
+{
+    return "custom module " + info.shortClass() + " does not script"
+        + (info.scriptError.empty() ? std::string() : ": " + info.scriptError.substr(0, info.scriptError.find('\n')));
+}
+
 Call resolveModule(const GraphModule &gm, const std::string &path)
 {
     const ModuleInfo *info = gm.modules.find(path);
@@ -338,8 +344,14 @@ Call resolveModule(const GraphModule &gm, const std::string &path)
     case ModuleKind::Script:
         return scriptCall(*info);
     case ModuleKind::Opaque:
-        throw ExecError("custom module " + info->shortClass() + " does not script"
-            + (info->scriptError.empty() ? std::string() : ": " + info->scriptError.substr(0, info->scriptError.find('\n'))));
+        return [&gm, info](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
+            if (!run.options->modules)
+                throw ExecError(onlyInPython(*info) + "; start the Python worker (--worker) to run it");
+            auto r = run.options->modules->run(gm, info->path, args, kwargs, run.options->cancel);
+            if (!r)
+                throw ExecError(r.message());
+            return std::move(*r);
+        };
     case ModuleKind::Graph: {
         if (!info->graph)
             throw ExecError("its inside is missing");
@@ -352,6 +364,7 @@ Call resolveModule(const GraphModule &gm, const std::string &path)
                 throw ExecError("keyword arguments to a marked leaf are not supported");
             RunOptions options;
             options.cancel = run.options->cancel;
+            options.modules = run.options->modules;
             auto r = shared->run(args, options);
             if (!r)
                 throw ExecError(r.message());
@@ -465,8 +478,10 @@ struct Interpreter::Impl {
                 }
             }
             const ModuleInfo *m = gm.moduleOf(n);
-            changesInPlace
-                |= mutatesInput(gm, n) || (m && (m->kind == ModuleKind::Script || m->kind == ModuleKind::Graph || m->training));
+            changesInPlace |= mutatesInput(gm, n)
+                || (m
+                    && (m->kind == ModuleKind::Script || m->kind == ModuleKind::Opaque || m->kind == ModuleKind::Graph
+                        || m->training));
             steps.push_back(std::move(step));
         }
         for (size_t slot = 0; slot < steps.size(); ++slot)
@@ -601,7 +616,10 @@ std::vector<NotExecutable> notExecutable(const GraphModule &gm)
                 problem = "the archive holds no tensor '" + n.target + "'";
             else
                 resolve(gm, n);
-            if (const ModuleInfo *m = gm.moduleOf(n); m && m->kind == ModuleKind::Graph && m->graph)
+            const ModuleInfo *m = gm.moduleOf(n);
+            if (m && m->kind == ModuleKind::Opaque)
+                problem = onlyInPython(*m);
+            if (m && m->kind == ModuleKind::Graph && m->graph)
                 for (const NotExecutable &inner : notExecutable(*m->graph))
                     problem = inner.node + ": " + inner.reason;
         } catch (...) {
@@ -613,7 +631,7 @@ std::vector<NotExecutable> notExecutable(const GraphModule &gm)
     return out;
 }
 
-Status propagateShapes(GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel)
+Status propagateShapes(GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel, ModuleRunner *modules)
 {
     auto interpreter = Interpreter::create(gm);
     if (!interpreter)
@@ -621,6 +639,7 @@ Status propagateShapes(GraphModule &gm, const std::vector<Arg> &inputs, const Ca
     std::vector<std::pair<NodeId, std::optional<TensorMeta>>> found;
     RunOptions options;
     options.cancel = cancel;
+    options.modules = modules;
     options.observer = [&](NodeId id, const Arg &value) {
         const Tensor *t = value.as<Tensor>();
         found.emplace_back(id, t && *t ? std::optional(TensorMeta{ (*t)->sizes, (*t)->dtype }) : std::nullopt);

@@ -23,10 +23,21 @@ using CancelFlag = std::atomic<bool>;
 // observer that does not want to keep the memory.
 using Observer = std::function<void(NodeId node, const Arg &value)>;
 
+// Runs the modules that only Python can (kind Opaque): see worker.h. Called on the thread of Interpreter::run.
+class ModuleRunner
+{
+public:
+    virtual ~ModuleRunner() = default;
+    virtual Result<Arg> run(
+        const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const CancelFlag *cancel)
+        = 0;
+};
+
 struct RunOptions {
     Observer observer;
     const CancelFlag *cancel = nullptr;
     std::string engine; // quantized engine ("x86", "qnnpack"); empty: leave as it is
+    ModuleRunner *modules = nullptr; // null: an opaque module is an error
 };
 
 // Prepared once (modules and weights bound, prepacking done), run many times. Not thread safe; holds its own snapshot.
@@ -57,7 +68,8 @@ struct NotExecutable {
 std::vector<NotExecutable> notExecutable(const GraphModule &gm);
 
 // Sets Node::meta of every node from a run on `inputs`.
-Status propagateShapes(GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel = nullptr);
+Status propagateShapes(
+    GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel = nullptr, ModuleRunner *modules = nullptr);
 
 // SHAPE of cli.md ("1x3x224x224:int64") as a seeded random tensor: randn for floats, small integers else, from torch's
 // generator seeded with `seed` (successive calls with index 0, 1, .. continue the stream).

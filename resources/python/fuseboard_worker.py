@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+# Fuseboard: runs what only Python can run: the user's own modules, in the user's own Python. GPL-3.0-or-later.
+#
+# Fuseboard starts this process on the user's command and calls modules of the user's model by their path. Each message is
+# one line of text, an argument in the JSON of model/io/fxt-format.md; tensors lie in memory that both processes map and
+# go by "dtype:sizes:strides:place". Nothing is pickled. Standard output is the user's: the messages have a socket of their
+# own. The process dies with the one that started it.
+import ctypes
+import os
+import signal
+import sys
+
+SOCKET, MEMORY = 3, 4
+ALIGNMENT = 64
+
+
+def die_with_parent():
+    """Has the kernel kill this process when its parent ends, however that ends and whatever runs here then."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)     # PR_SET_PDEATHSIG
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    if os.getppid() != int(sys.argv[1]):
+        os._exit(0)
+    os.register_at_fork(after_in_child=die_with_parent)
+    for descriptor in (SOCKET, MEMORY):
+        os.set_inheritable(descriptor, False)
+
+import dataclasses      # noqa: E402
+import importlib        # noqa: E402
+import json             # noqa: E402
+import mmap             # noqa: E402
+import socket           # noqa: E402
+import traceback        # noqa: E402
+
+try:
+    import fuseboard_trace as tracing
+    import torch
+except SystemExit as error:     # it says that there is no torch
+    socket.socket(fileno=SOCKET).sendall(json.dumps({"dict": [["error", str(error)]]}).encode() + b"\n")
+    raise
+
+
+class Refused(Exception):
+    """A sentence for the user."""
+
+
+# --- tensors in shared memory ----------------------------------------------------------------------------------------
+
+def extent(sizes, strides):
+    """Elements from the first to the last one of a strided tensor."""
+    return 0 if 0 in sizes else 1 + sum((n - 1) * step for n, step in zip(sizes, strides))
+
+
+def storage(tensor):
+    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+
+
+class Memory:
+    """The shared memory. It only ever grows, and either side may do that."""
+
+    def __init__(self):
+        self.map = None
+
+    def _span(self, size):
+        if os.fstat(MEMORY).st_size < size:
+            os.ftruncate(MEMORY, size)
+        if self.map is None or len(self.map) < size:
+            self.map = mmap.mmap(MEMORY, os.fstat(MEMORY).st_size)
+
+    def flat(self, dtype, count, place):
+        """`count` elements as a tensor that lies in the memory itself."""
+        if not count:
+            return torch.empty(0, dtype=dtype)
+        size = torch.empty(0, dtype=dtype).element_size()
+        self._span(place + count * size)
+        return torch.frombuffer(self.map, dtype=dtype, count=count, offset=place)
+
+
+def numbers(text):
+    return [int(n) for n in text.split(",")] if text else []
+
+
+class Reader:
+    """A request: the argument as Python has it, with tensors of their own."""
+
+    def __init__(self, memory):
+        self.memory, self.tensors = memory, {}
+
+    def tensor(self, name):
+        if name not in self.tensors:
+            kind, sizes, strides, place = name.split(":")
+            dtype = getattr(torch, kind, None)
+            if not isinstance(dtype, torch.dtype):
+                raise Refused(f"torch {torch.__version__} has no dtype {kind}")
+            sizes, strides = numbers(sizes), numbers(strides)
+            flat = self.memory.flat(dtype, extent(sizes, strides), int(place)).clone()
+            self.tensors[name] = flat.as_strided(sizes, strides)
+        return self.tensors[name]
+
+    def changed(self):
+        """The tensors that are not as they came: numpy and in-place operators write into them."""
+        for name, tensor in self.tensors.items():
+            kind, sizes, strides, place = name.split(":")
+            count = extent(tensor.shape, tensor.stride())
+            own, came = tensor.as_strided([count], [1]), self.memory.flat(tensor.dtype, count, int(place))
+            if not torch.equal(own.view(torch.uint8), came.view(torch.uint8)):
+                yield name, tensor
+
+    def value(self, j):
+        if isinstance(j, list):
+            return [self.value(v) for v in j]
+        if not isinstance(j, dict):
+            return j
+        (kind, v), = j.items()
+        return getattr(self, "_" + kind)(v)
+
+    def _tuple(self, v):
+        return tuple(map(self.value, v))
+
+    def _size(self, v):
+        return torch.Size(map(self.value, v))
+
+    def _dict(self, v):
+        return {self.value(key): self.value(value) for key, value in v}
+
+    def _slice(self, v):
+        return slice(*map(self.value, v))
+
+    def _range(self, v):
+        return range(*map(self.value, v))
+
+    def _float(self, v):
+        return float(v)
+
+    def _int(self, v):
+        return int(v)
+
+    def _complex(self, v):
+        return complex(*map(self.value, v))
+
+    def _device(self, v):
+        return torch.device(v)
+
+    def _ellipsis(self, v):
+        return Ellipsis
+
+    def _tensor(self, v):
+        return None if v is None else self.tensor(v)
+
+    def _symbol(self, v):
+        parts = ("_" + v if v.startswith("operator.") else v).split(".")
+        for cut in range(len(parts), 0, -1):
+            try:
+                found = importlib.import_module(".".join(parts[:cut]))
+                for part in parts[cut:]:
+                    found = getattr(found, part)
+                return found
+            except (ImportError, AttributeError):
+                continue
+        raise Refused(f"there is no {v} here, which is an argument of it")
+
+    _dtype = _layout = _memory_format = _symbol
+
+    def _namedtuple(self, v):
+        cls, fields = self._symbol(v["type"]), {name: self.value(value) for name, value in v["fields"]}
+        if hasattr(cls, "_fields"):
+            return cls(**fields)
+        made = cls.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def _opaque(self, v):
+        raise Refused(f"an argument of it is {v['type']}, which cannot be sent to Python")
+
+
+class Answer(tracing.Document):
+    """An answer: arguments are written as in an archive, their tensors into the shared memory."""
+
+    def __init__(self, memory, given):
+        self.memory, self.given, self.end, self.names = memory, given, 0, {}
+
+    def _argument(self, a):
+        if type(a).__module__ == "numpy" and hasattr(a, "item"):
+            return self._argument(torch.from_numpy(a) if getattr(a, "ndim", 0) else a.item())
+        j = super()._argument(a)
+        if isinstance(j, dict) and "opaque" in j:
+            # An object is its fields: the graph reads them by getattr.
+            fields = [f.name for f in dataclasses.fields(a)] if dataclasses.is_dataclass(a) else list(getattr(a, "__dict__", {}))
+            if fields and not isinstance(a, torch.nn.Module):
+                return {"namedtuple": {"type": tracing.class_name(a), "fields": [[f, self._argument(getattr(a, f))] for f in fields]}}
+        return j
+
+    def _tensor(self, path, tensor, names):
+        if id(tensor) not in self.names:
+            self.names[id(tensor)] = self._place(tensor), tensor
+        return self.names[id(tensor)][0]
+
+    def _place(self, tensor):
+        t = tensor.detach()
+        if t.layout != torch.strided or t.is_quantized or t.is_meta:
+            kind = "quantized" if t.is_quantized else "meta" if t.is_meta else str(t.layout).replace("torch.", "")
+            raise Refused(f"a {kind} tensor came out, which Fuseboard cannot take from Python")
+        t = t.cpu().resolve_conj().resolve_neg() if hasattr(t, "resolve_conj") else t.cpu()
+        if type(t) is not torch.Tensor:
+            t = t.as_subclass(torch.Tensor)
+        sizes, strides = list(t.shape), list(t.stride())
+        shape = f"{','.join(map(str, sizes))}:{','.join(map(str, strides))}"
+        for name, source in self.given.items():     # a view of what was given stays one
+            if t.dtype == source.dtype and t.numel() and storage(t).data_ptr() == storage(source).data_ptr():
+                return f"given {name.rsplit(':', 1)[1]}:{shape}:{t.storage_offset()}"
+        flat = t.as_strided([extent(sizes, strides)], [1])
+        place = self.end
+        self.end += (flat.numel() * flat.element_size() + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        self.memory.flat(t.dtype, flat.numel(), place).copy_(flat)
+        return f"{str(t.dtype).replace('torch.', '')}:{shape}:{place}"
+
+
+# --- the model -------------------------------------------------------------------------------------------------------
+
+class Model:
+    def __init__(self, source):
+        self.source = tracing.Source(source)
+        torch.manual_seed(0)        # as the tracer does, for what is random and no parameter
+        self.root = self.source.load().eval()
+        self.modules = dict(self.root.named_modules(remove_duplicate=False))
+
+    def find(self, path, cls):
+        module = self.modules.get(path)
+        if module is None:
+            raise Refused(f"{self.source.shown} has no module '{path}'{tracing.near(path, self.modules)}; name the source that was traced (--source)")
+        if cls.rsplit(".", 1)[-1] != type(module).__name__:
+            raise Refused(f"'{path}' is a {type(module).__name__} in {self.source.shown} and was a {cls.rsplit('.', 1)[-1]} when the model was "
+                          "traced; name the source that was traced (--source)")
+        return module
+
+    def set_state(self, tensors, training):
+        """Makes the modules hold the tensors of Fuseboard's document, which may have been edited there."""
+        for name, tensor in tensors.items():
+            path, _, leaf = name.rpartition(".")
+            owner = self.modules.get(path)
+            own = getattr(owner, leaf, None)
+            if not isinstance(own, torch.Tensor):
+                raise Refused(f"{self.source.shown} has no tensor '{name}'; name the source that was traced (--source)")
+            if own.shape != tensor.shape or own.dtype != tensor.dtype:
+                raise Refused(f"'{name}' is {own.dtype} {list(own.shape)} in {self.source.shown} and {tensor.dtype} {list(tensor.shape)} in the "
+                              "document; name the source that was traced (--source)")
+            with torch.no_grad():
+                own.copy_(tensor)
+        for path, mode in training.items():
+            if path in self.modules:
+                self.modules[path].training = mode
+
+    def complaint(self, error):
+        """The last line of the user's traceback, and where that was."""
+        if isinstance(error, SystemExit):
+            text = f"it calls sys.exit({'' if error.code is None else repr(error.code)})"
+        else:
+            text = traceback.format_exception_only(type(error), error)[-1].strip()
+        where = self.source.sources.of_error(error)
+        return f"{where['file']}:{where['line']} `{where['code']}`: {text}" if where else text
+
+
+def serve(model, memory, line):
+    """The answer to one request, which never is a failure of this process."""
+    given, rest = Reader(memory), Reader(memory)
+    try:
+        request = dict(json.loads(line)["dict"])
+        args, kwargs = given.value(request.pop("args")), given.value(request.pop("kwargs"))
+        request = {name: rest.value(value) for name, value in request.items()}
+        module = model.find(request["call"], request["class"])
+        model.set_state(request["state"], request["training"])
+        if torch.get_num_threads() != request["threads"]:
+            torch.set_num_threads(request["threads"])
+        torch.set_rng_state(request["random"])
+        with torch.no_grad():
+            value = module(*args, **kwargs)
+        random = torch.get_rng_state()
+        # What changed is copied before the answer goes where the arguments lay.
+        changed = [(int(name.rsplit(":", 1)[1]), tensor.clone()) for name, tensor in given.changed()]
+        return Answer(memory, given.tensors)._argument({
+            "value": value, "changed": changed, "random": None if torch.equal(random, request["random"]) else random})
+    except Refused as error:
+        return {"dict": [["error", str(error)]]}
+    except BaseException as error:
+        return {"dict": [["error", model.complaint(error)]]}
+
+
+def main():
+    channel = socket.socket(fileno=SOCKET)
+
+    def send(answer):
+        channel.sendall(json.dumps(answer).encode() + b"\n")
+
+    try:
+        model = Model(sys.argv[2])
+    except tracing.Failure as failure:
+        p = failure.problems[0]
+        where = f"{p['file']}:{p['line']} `{p['source']}`: " if p["file"] else ""
+        send({"dict": [["error", where + p["message"]]]})
+        return
+    send({"dict": [["torch", torch.__version__]]})
+    memory = Memory()
+    with channel.makefile("rb") as lines:
+        for line in lines:
+            send(serve(model, memory, line))
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)     # whatever threads the user's code left
