@@ -9,6 +9,7 @@ import argparse
 import ast
 import builtins
 import contextlib
+import copy
 import ctypes
 import difflib
 import dis
@@ -20,6 +21,7 @@ import inspect
 import io
 import itertools
 import json
+import keyword
 import linecache
 import math
 import os
@@ -54,6 +56,7 @@ class Failure(Exception):
     def __init__(self, *problems):
         super().__init__(problems[0]["message"])
         self.problems = list(problems)
+        self.meant = set()          # names of the arguments of forward that had to do with it
 
 
 def problem(kind, message, module=None, cls=None, where=None, fixes=()):
@@ -225,9 +228,12 @@ class Source:
 class BoardTracer(torch.fx.Tracer):
     """torch.fx's tracer, which also notes for every node the stack of modules and the line of source that made it."""
 
-    def __init__(self, sources, leaves=(), leaf_classes=()):
+    def __init__(self, sources, leaves=(), leaf_classes=(), binding=None, heal=False):
         super().__init__()
         self.sources = sources
+        self.binding = binding      # the Binding that stands for the root's signature, or None
+        self.heal = heal            # whether a submodule that fails becomes a leaf on the spot
+        self.healed = {}            # path -> its problem
         self.leaves = {id(m) for m in leaves}
         self.leaf_classes = set(leaf_classes)
         self.stack = []             # [path, class, call index] of the modules that are being traced through
@@ -235,6 +241,7 @@ class BoardTracer(torch.fx.Tracer):
         self.calls = {}             # path -> number of calls so far
         self.failed = (None, [])    # the exception that passed through a module first, and the stack at that moment
         self.tested = None          # the node whose value was tested or looped over last
+        self.meant = set()          # arguments of forward that had to do with the failure
 
     def trace(self, root, concrete_args=None):
         forward = inspect.unwrap(type(root).forward)
@@ -243,6 +250,11 @@ class BoardTracer(torch.fx.Tracer):
             if code and self.sources.kind(code.co_filename) != "other" else None
         with python_3_11_fixes():
             return super().trace(root, concrete_args)
+
+    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+        if self.binding:
+            root_fn, concrete_args = self.binding.forward(root_fn), None
+        return super().create_args_for_root(root_fn, is_module, concrete_args)
 
     def is_leaf_module(self, m, module_qualified_name):
         return (id(m) in self.leaves or class_name(m) in self.leaf_classes or type(m).__name__ in self.leaf_classes
@@ -254,14 +266,25 @@ class BoardTracer(torch.fx.Tracer):
         if self.is_leaf_module(m, path):
             return super().call_module(m, forward, args, kwargs)
         self.stack.append([path, class_name(m), call])
+        before, theirs = next(iter(reversed(self.graph.nodes)), None), copy.copy(getattr(self, "module_stack", None))
         try:
             return super().call_module(m, forward, args, kwargs)
         except Exception as error:
             if self.failed[0] is not error:
                 self.failed = (error, list(self.stack))
-            raise
+            if not self.heal:
+                raise
+            self.healed = {p: found for p, found in self.healed.items() if not p.startswith(path + ".")}
+            self.healed[path] = trace_failure(error, self, self.root)
         finally:
             self.stack.pop()
+        self.module_stack = theirs
+        while True:         # what it had done until it failed
+            last = next(iter(reversed(self.graph.nodes)), None)
+            if last is before:
+                break
+            self.graph.erase_node(last)
+        return self.create_proxy("call_module", path, args, kwargs)
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
         node = super().create_node(kind, target, args, kwargs, name, type_expr)
@@ -578,28 +601,31 @@ def numpy_call(culprit):
     return re.match(r"(np|numpy)\.", culprit.call()[1]) is not None
 
 
-def trace_failure(error, tracer, root, optional=()):
-    """The problem document of a trace that raised `error`. `optional` are arguments of forward that may be fixed."""
+def trace_failure(error, tracer, root, optional=(), prefix=""):
+    """The problem document of a trace that raised `error`. `optional` are arguments of forward that may be fixed, `prefix` is the path of `root`."""
     stack = tracer.failed[1] if tracer.failed[0] is error else []
     path, cls = (stack[-1][0], stack[-1][1]) if stack else ("", class_name(root))
+    path = f"{prefix}.{path}" if prefix and path else prefix or path
     culprit = Culprit(error, tracer)
     kind, meaning, rewrite = explain(error, culprit)
     where = tracer.sources.of_error(error) or tracer.signature_line
     subject = f"module {path!r}" if path else "the root module"
+    tracer.meant = set()
     if kind == "unregistered":
         return problem(kind, f"{subject} {meaning}; keep such modules in an nn.ModuleList or nn.ModuleDict", path, cls, where)
     fixes, advice = [], []
     if path:
         fixes = [{"kind": "leaf", "module": path, "label": "Mark as leaf"},
                  {"kind": "leaf-class", "module": path, "class": cls, "label": f"Mark every {cls.rsplit('.', 1)[-1]} as leaf"}]
-    meant = roots_of(culprit.node)
+    tracer.meant = roots_of(culprit.node)
     for name, value in optional:
-        if name in meant or (not path and kind in ("control_flow", "number", "iteration") and value is not inspect.Parameter.empty):
+        if name in tracer.meant or (not path and kind in ("control_flow", "number", "iteration") and value is not inspect.Parameter.empty):
             choices = [value] if value is not inspect.Parameter.empty else \
-                [True, False] if isinstance(culprit.find(ast.If, ast.IfExp), (ast.If, ast.IfExp)) and kind == "control_flow" else []
+                [True, False] if culprit.node.op == "placeholder" and kind == "control_flow" else []
             fixes += [{"kind": "concrete", "module": path, "argument": name, "value": repr(v),
                        "label": f"Fix {name} to {'its default, ' if value is not inspect.Parameter.empty else ''}{v!r}"} for v in choices]
-            advice.append(f"fix an argument (--concrete {name}={choices[0] if choices else 'VALUE'})")
+            if choices:
+                advice.append(f"fix an argument (--concrete {name}={choices[0]})")
     helper = "len" if kind == "length" else helper_of(error, tracer.sources)
     if kind == "scripted" and culprit.call()[1] in culprit.frame.f_globals:
         helper = f"{culprit.frame.f_globals['__name__']}.{culprit.call()[1]}"
@@ -628,6 +654,118 @@ def helper_of(error, sources):
     return found
 
 
+class Slot:
+    """Where a tensor goes in the arguments of a Binding."""
+
+    def __init__(self, name):
+        self.name = name
+
+
+class Binding:
+    """Sample arguments of a module with a name for every tensor in them. Tracing with these names in place of the signature, torch.fx
+    meets no *args or **kwargs, no list or dict to loop over, and no optional argument that has no sample."""
+
+    def __init__(self, module, args, kwargs):
+        self.values = {}        # name -> tensor
+        parameters = list(inspect.signature(module.forward).parameters.values())
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        star = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), "args")
+        names += [f"{star}_{n}" for n in range(len(args) - len(names))]
+        self.args = tuple(self._take(value, name) for value, name in zip(args, names))
+        self.kwargs = {name: self._take(value, name) for name, value in kwargs.items()}
+
+    def _take(self, value, name):
+        if isinstance(value, torch.Tensor):
+            name = re.sub(r"\W", "_", name, flags=re.ASCII)
+            while name in self.values or name in ("self", "_call") or keyword.iskeyword(name) or not name.isidentifier():
+                name += "_"
+            self.values[name] = value
+            return Slot(name)
+        if isinstance(value, torch.Size):
+            return value
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*[self._take(v, f"{name}_{f}") for f, v in zip(value._fields, value)])
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._take(v, f"{name}_{n}") for n, v in enumerate(value))
+        if isinstance(value, dict) and all(isinstance(k, (str, int)) for k in value):
+            return {k: self._take(v, f"{name}_{k}") for k, v in value.items()}
+        if value is None or isinstance(value, (bool, int, float, complex, str, slice, torch.dtype, torch.device, enum.Enum)):
+            return value
+        raise Failure(problem("input", f"its argument {name} is {class_name(value)}, which cannot be bound"))
+
+    def fill(self, given):
+        """The arguments with `given[name]` in place of each tensor. -> (args, kwargs)"""
+        def down(value):
+            if isinstance(value, Slot):
+                return given[value.name]
+            if isinstance(value, tuple) and hasattr(value, "_fields"):
+                return type(value)(*map(down, value))
+            if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+                return type(value)(map(down, value))
+            return {k: down(v) for k, v in value.items()} if isinstance(value, dict) else value
+        return down(self.args), down(self.kwargs)
+
+    def forward(self, original):
+        """A forward with a plain argument for each tensor."""
+        def call(module, **given):
+            args, kwargs = self.fill(given)
+            return original(module, *args, **kwargs)
+        names, scope = list(self.values), {"_call": call}
+        exec(f"def forward({', '.join(['self'] + names)}):\n    return _call({', '.join(['self'] + [f'{n}={n}' for n in names])})", scope)
+        return scope["forward"]
+
+
+class Target:
+    """A module to trace as a graph of its own, with the arguments that it is called with (None where there are no samples)."""
+
+    def __init__(self, module, path="", args=None, kwargs=None, concrete=None):
+        self.module, self.path = module, path
+        self.args, self.kwargs = args, kwargs or {}
+        self.concrete = dict(concrete or {})        # fixed by the user
+        self.pins = {}                              # optional arguments that had to be fixed to their defaults
+        self.binding = None
+        try:
+            self.parameters = inspect.signature(module.forward).parameters
+        except ValueError:
+            self.parameters = {}
+
+    @property
+    def fixed(self):
+        return {**self.concrete, **self.pins}
+
+    def open_arguments(self):
+        """Arguments without a sample that might be fixed. -> name -> default"""
+        taken = set(self.kwargs) | set(self.fixed) | set(list(self.parameters)[:len(self.args or ())])
+        return {p.name: p.default for p in self.parameters.values()
+                if p.name not in taken and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)} if not self.binding else {}
+
+    def bind(self):
+        if self.args is None:
+            return False
+        self.pins, self.binding = {}, Binding(self.module, self.args, {**self.kwargs, **self.concrete})
+        return True
+
+    def remedy(self, failure):
+        """Changes how the arguments are given, after a failure that this may help. -> whether to try again"""
+        if self.binding:
+            return False
+        found = failure.problems[0]
+        free = {n: d for n, d in self.open_arguments().items() if d is not inspect.Parameter.empty}
+        involved = failure.meant & set(free)
+        if involved:
+            self.pins.update({n: free[n] for n in involved})
+            return True
+        variadic = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in self.parameters.values())
+        wrapped = hasattr(type(self.module).forward, "__wrapped__")
+        structured = not all(isinstance(v, torch.Tensor) for v in [*(self.args or ()), *self.kwargs.values()])
+        at_fault = (variadic or wrapped or free or structured) and found["module"] == self.path or found["kind"] == "signature" \
+            or any(name.startswith("*") for name in failure.meant) or structured and failure.meant
+        try:
+            return bool(at_fault) and self.bind()
+        except Failure:
+            return False
+
+
 class Tracing:
     """One model and how it is to be traced; `run` may be called again with other leaves."""
 
@@ -635,62 +773,188 @@ class Tracing:
         self.root, self.source, self.options = root, source, options
         self.modules = dict(root.named_modules(remove_duplicate=False))
         self.concrete = self._concrete()
-        self._check_leaves()
+        self._check_paths()
         self._wrap()
+        self.target = Target(root, "", *self._samples(), self.concrete)
+        self.costs = None
 
-    def run(self, leaves):
+    def run(self, leaves, target=None, heal=False):
         """-> (graph, tracer, warnings)"""
-        before = set(self.root.__dict__)
-        tracer = BoardTracer(self.source.sources, [self.modules[path] for path in leaves], self.options.leaf_class)
+        target = target or self.target
+        first = None
+        while True:
+            try:
+                return self._once(leaves, target, heal)
+            except Failure as failure:
+                if first and failure.problems[0]["line"] == first.problems[0]["line"]:      # got no further
+                    raise first
+                first = failure
+                if not target.remedy(failure):
+                    raise
+
+    def _once(self, leaves, target, heal):
+        before = set(target.module.__dict__)
+        tracer = BoardTracer(self.source.sources, [self.modules[path] for path in leaves], self.options.leaf_class, target.binding, heal)
         random_state = torch.get_rng_state()
         try:
-            graph = tracer.trace(self.root, self.concrete or None)
+            graph = tracer.trace(target.module, target.fixed or None)
         except Exception as error:
-            for name in set(self.root.__dict__) - before:       # the constants of a trace that came to nothing
+            for name in set(target.module.__dict__) - before:       # the constants of a trace that came to nothing
                 if name.startswith("_tensor_constant"):
-                    del self.root.__dict__[name]
-            found = trace_failure(error, tracer, self.root)
-            raise Failure(found if found["kind"] != "error" else self._model_fault(found)) from error
-        notes = Notes(self.root, graph, tracer)
+                    del target.module.__dict__[name]
+            found = trace_failure(error, tracer, target.module, list(target.open_arguments().items()), target.path)
+            failure = Failure(found if found["kind"] != "error" else self._model_fault(found))
+            failure.meant = tracer.meant
+            raise failure from error
+        notes = Notes(target.module, graph, tracer)
         if not torch.equal(random_state, torch.get_rng_state()):
             notes.add("random_constant", "forward draws random numbers while it is traced; they are constants of the graph from now on")
-        return graph, tracer, notes.check(leaves, self.concrete)
+        for name, value in target.pins.items():
+            notes.add("pinned", f"argument '{name}' decides what forward does and has no sample, so it is fixed to its default {value!r}; "
+                      f"--concrete {name}=VALUE fixes it to another")
+        if target.binding:
+            notes.add("bound", f"forward is traced for the sample inputs given ({', '.join(target.binding.values)}); its other arguments keep their defaults")
+        below = target.path + "." if target.path else ""
+        return graph, tracer, notes.check([p[len(below):] for p in leaves if p.startswith(below)], target.fixed)
 
-    def doctor(self):
-        """A smallest set of leaves that lets the model trace: none of them can be left out. -> (leaves, problems met)"""
-        leaves, met = list(self.options.leaf), []
+    def doctor(self, target=None):
+        """A smallest set of leaves that lets a module trace: none of them can be left out. -> (leaves, problems met)"""
+        target = target or self.target
+        below = target.path + "." if target.path else ""
+        leaves, met = [p for p in self.options.leaf if p.startswith(below)], {}
         while True:
-            progress(0.4, f"tracing with {len(leaves)} leaves")
+            progress(0.4, f"tracing {target.path or 'the model'} with {len(leaves)} leaves")
             try:
-                self.run(leaves)
+                self.run(leaves, target)
                 break
             except Failure as failure:
-                path = failure.problems[0]["module"]
-                if not path or path in leaves:
+                if not failure.problems[0]["module"] or failure.problems[0]["module"] == target.path or failure.problems[0]["kind"] == "model":
                     raise
-                met += failure.problems
-                leaves.append(path)
-        for path in list(leaves):
+            _, tracer, _ = self.run(leaves, target, heal=True)
+            healed = {below + path: self._model_fault(found) if found["kind"] == "error" else found for path, found in tracer.healed.items()}
+            fault = next((found for found in healed.values() if found["kind"] == "model"), None)
+            if fault or not set(healed) - set(leaves):
+                raise Failure(fault or problem("error", "no set of leaves lets the model trace"))
+            met.update(healed)
+            leaves += [path for path in healed if path not in leaves]
+        for path in list(leaves) if len(leaves) <= 32 else ():
             rest = [p for p in leaves if p != path]
             with contextlib.suppress(Failure):
-                self.run(rest)
+                self.run(rest, target)
                 leaves = rest
-        return leaves, [p for p in met if p["module"] in leaves]
+        return leaves, [found for path, found in met.items() if path in leaves]
+
+    def proposals(self):
+        """The largest submodules that trace, nested ones not repeated. -> [(Target, its leaves)], largest first"""
+        found = []
+        calls = self.measure()
+
+        def visit(module, path):
+            call = calls.get(path)
+            if call and not Document._is_torch_nn(module) and self.share([path], [])["parameters"]:
+                with contextlib.suppress(Failure):
+                    target = Target(module, path, *call)
+                    leaves, _ = self.doctor(target)
+                    kept, whole = self.share([path], leaves), self.share([path], [])
+                    if not leaves or (kept["multiply_adds"] or kept["parameters"]) * 2 > (whole["multiply_adds"] or whole["parameters"]):
+                        found.append((target, leaves))
+                        return
+            for name, child in module.named_children():
+                visit(child, f"{path}.{name}" if path else name)
+        for name, child in self.root.named_children():
+            visit(child, name)
+        if not found:
+            return found
+
+        def size(item):
+            share = self.share([item[0].path], item[1])
+            return share["multiply_adds"] or 0, share["parameters"]
+        return sorted(found, key=size, reverse=True)
+
+    def submodule(self, path):
+        """The Target of a submodule that the user named."""
+        call = self.measure().get(path)
+        if call is None:
+            raise Failure(problem("submodule", f"submodule '{path}' is not called on the sample inputs, so there is nothing to trace it with; "
+                                  "name another one or give other inputs", path, class_name(self.modules[path])))
+        return Target(self.modules[path], path, *call)
+
+    def measure(self):
+        """Runs the model once on the samples. -> path -> (args, kwargs) of its submodules' first calls; notes multiply-adds by the way"""
+        if self.costs is None:
+            if self.target.args is None:
+                raise Failure(problem("input", "submodules are traced on what they are called with, so the model has to run: give its sample inputs (--input)"))
+            progress(0.4, "running the sample inputs")
+            try:
+                with torch.no_grad(), watched(self.root) as (calls, costs):
+                    self.output = self.root(*self.target.args, **self.target.kwargs, **self.concrete)
+            except Exception as error:
+                raise Failure(self._fault(error, "", class_name(self.root))) from error
+            self.calls, self.costs = calls, costs
+        return self.calls
+
+    def share(self, covered, leaves):
+        """What share of parameters and multiply-adds stays quantizable in the graphs of these modules."""
+        def below(path, tops):
+            return any(path == top or path.startswith(top + ".") or top == "" for top in tops)
+        numbers, kept, whole = {}, set(), set()
+        for path, module in self.modules.items():
+            for p in module._parameters.values():
+                if p is not None:
+                    numbers[id(p)] = p.numel()
+                    whole.add(id(p))
+                    if below(path, covered) and not below(path, leaves):
+                        kept.add(id(p))
+        total = sum(numbers.values())
+        adds = None
+        if self.costs is not None:
+            done = sum(self.costs.values())
+            own = sum(n for stack, n in self.costs.items() if any(t in stack for t in covered) and not any(t in stack for t in leaves))
+            adds = round(own / done, 4) if done else 1.0
+        return {"parameters": round(sum(numbers[i] for i in kept) / total, 4) if total else 1.0, "multiply_adds": adds}
+
+    def remembered(self, target):
+        """What it takes to trace like this again."""
+        options = self.options
+        return {"leaves": options.leaf, "leaf_classes": options.leaf_class, "wraps": options.wrap, "concrete": {k: repr(v) for k, v in target.fixed.items()},
+                "keep_mode": options.keep_mode}
+
+    def _samples(self):
+        """The sample inputs as forward takes them. -> (args, kwargs), or (None, None) where none are given"""
+        options = self.options
+        if not options.input and not options.kwarg:
+            return None, None
+        torch.manual_seed(options.seed)
+        parameters = list(inspect.signature(self.root.forward).parameters.values())
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        for name in options.kwarg:
+            if name not in known and not any(p.kind == p.VAR_KEYWORD for p in parameters):
+                raise Failure(problem("input", f"forward has no argument '{name}'{near(name, known)}; it takes {', '.join(known)}"))
+        free = [n for n in names if n not in options.kwarg and n not in self.concrete]
+        star = any(p.kind == p.VAR_POSITIONAL for p in parameters)
+        if len(options.input) > len(free) and not star:
+            raise Failure(problem("input", f"{len(options.input)} sample inputs were given, but forward takes {len(free)} ({', '.join(free)})"))
+        given = {name: sample(text, name) for name, text in zip(free, options.input)}
+        given.update((name, sample(text, name)) for name, text in options.kwarg.items())
+        rest = [sample(text) for text in options.input[len(free):]]
+        args = list(itertools.takewhile(lambda n: n in given, names))
+        return [given.pop(n) for n in args] + rest, given
 
     def _model_fault(self, found):
         """Where forward fails in the same way without tracing, the model is to be mended, not the trace."""
-        if not self.options.input and not self.options.kwarg:
+        if self.target.args is None:
             return found
-        arguments = [sample(text) for text in self.options.input]
-        named = {name: sample(text, name) for name, text in self.options.kwarg.items()}
         try:
             with torch.no_grad():
-                self.root(*arguments, **named, **self.concrete)
+                self.root(*self.target.args, **self.target.kwargs, **self.concrete)
         except Exception as error:
-            where = self.source.sources.of_error(error)
-            return problem("model", f"forward fails on the sample inputs without tracing, too: {type(error).__name__}: {first_line(error)}; "
-                           "mend the model or give other inputs", found["module"], found["class"], where)
+            return self._fault(error, found["module"], found["class"])
         return found
+
+    def _fault(self, error, path, cls):
+        return problem("model", f"forward fails on the sample inputs without tracing, too: {type(error).__name__}: {first_line(error)}; "
+                       "mend the model or give other inputs", path, cls, self.source.sources.of_error(error))
 
     def _concrete(self):
         parameters = [n for n in inspect.signature(self.root.forward).parameters]
@@ -699,15 +963,19 @@ class Tracing:
                 raise Failure(problem("concrete", f"forward has no argument '{name}'{near(name, parameters)}; it takes {', '.join(parameters)}"))
         return self.options.concrete
 
-    def _check_leaves(self):
+    def _check_paths(self):
         problems = []
         paths = [p for p in self.modules if p]
-        for path in self.options.leaf:
-            if path == "":
-                problems.append(problem("leaf", "the root module cannot be a leaf: name one of its submodules"))
-            elif path not in self.modules:
-                problems.append(problem("leaf", f"there is no module '{path}' to mark as a leaf{near(path, paths)}; "
-                                        "paths are those of named_modules(), without 'self.'", path))
+        for kind, wanted, what in (("leaf", self.options.leaf, "mark as a leaf"), ("submodule", self.options.submodule, "trace")):
+            for path in wanted:
+                if path == "":
+                    problems.append(problem(kind, f"the root module is no {kind}: name one below it"))
+                elif path not in self.modules:
+                    problems.append(problem(kind, f"there is no module '{path}' to {what}{near(path, paths)}; "
+                                            "paths are those of named_modules(), without 'self.'", path))
+        for path in self.options.submodule:
+            if any(path.startswith(other + ".") for other in self.options.submodule):
+                problems.append(problem("submodule", f"submodule '{path}' is inside another one that is to be traced; name the outer one alone", path))
         classes = {class_name(m) for m in self.modules.values()}
         for name in self.options.leaf_class:
             if name not in classes and name not in {c.rsplit(".", 1)[-1] for c in classes}:
@@ -788,6 +1056,61 @@ class Notes:
                 self.add("training", f"module '{path}' was traced in training mode", path)
 
 
+# --- running the model as it is ---
+
+def multiply_adds(name, args, out):
+    """Of one ATen call; 0 for what is no product of matrices."""
+    if name in ("convolution", "_convolution", "mkldnn_convolution"):
+        data, weight, transposed = args[0], args[1], args[6] if name != "mkldnn_convolution" else False
+        return (data if transposed else out).numel() * weight.numel() // weight.shape[0]
+    if name in ("mm", "bmm", "mv", "dot"):
+        return out.numel() * args[0].shape[-1]
+    if name in ("addmm", "baddbmm", "addmv", "addbmm"):
+        return out.numel() * args[1].shape[-1]
+    if name in ("linear", "mkldnn_linear"):
+        return out.numel() * args[1].shape[-1]
+    if name.startswith("_scaled_dot_product"):
+        return 2 * args[0].numel() * args[1].shape[-2]
+    if name == "mkldnn_rnn_layer":
+        return args[0].shape[0] * args[0].shape[1] * (args[1].numel() + args[2].numel())
+    return 0
+
+
+@contextlib.contextmanager
+def watched(root):
+    """While the model runs: -> path -> (args, kwargs) of first calls, stack of paths -> multiply-adds."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    paths = {id(m): name for name, m in reversed(list(root.named_modules()))}
+    calls, costs, stack = {}, {}, [""]
+    plain = torch.nn.Module.__call__
+
+    def call(self, *args, **kwargs):
+        path = paths.get(id(self))
+        if not path:
+            return plain(self, *args, **kwargs)
+        calls.setdefault(path, (args, kwargs))
+        stack.append(path)
+        try:
+            return plain(self, *args, **kwargs)
+        finally:
+            stack.pop()
+
+    class Count(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            with contextlib.suppress(Exception):        # a count is never worth a failed run
+                number = multiply_adds(func._schema.name.split("::")[1], args, out[0] if isinstance(out, tuple) else out)
+                if number:
+                    costs[tuple(stack)] = costs.get(tuple(stack), 0) + number
+            return out
+    torch.nn.Module.__call__ = call
+    try:
+        with Count():
+            yield calls, costs
+    finally:
+        torch.nn.Module.__call__ = plain
+
+
 # --- sample inputs and shapes ----------------------------------------------------------------------------------------
 
 NPY_TYPES = {"f2": torch.float16, "f4": torch.float32, "f8": torch.float64, "i1": torch.int8, "i2": torch.int16, "i4": torch.int32,
@@ -863,37 +1186,26 @@ def sample(text, name=""):
     return tensors[name] if name in tensors else next(iter(tensors.values()))
 
 
-def bind_inputs(graph, options, concrete):
-    """placeholder node -> value, as the command line's sample inputs go to forward's arguments."""
-    holders = [n for n in graph.nodes if n.op == "placeholder"]
-    values, free = {}, []
-    for node in holders:
+def bind_inputs(graph, target):
+    """placeholder node -> value, as the samples go to forward's arguments."""
+    if target.binding:
+        return {n: target.binding.values[n.target] for n in graph.nodes if n.op == "placeholder"}
+    if target.args is None:
+        return {}
+    values, names = {}, [p.name for p in target.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    given = {**dict(zip(names, target.args)), **target.kwargs}
+    for node in (n for n in graph.nodes if n.op == "placeholder"):
         base = re.sub(r"_1$", "", node.target)
-        if base in concrete and node.target != base:
-            values[node] = concrete[base]
-        elif node.target in options.kwarg:
-            values[node] = sample(options.kwarg[node.target], node.target)
-        else:
-            free.append(node)
-    names = [n.target for n in holders]
-    for name in options.kwarg:
-        if name not in names:
-            raise Failure(problem("input", f"forward has no argument '{name}'{near(name, names)}; it takes {', '.join(names)}"))
-    positional = [n for n in free if not n.target.startswith("*")]
-    rest = next((n for n in free if n.target.startswith("*") and not n.target.startswith("**")), None)
-    if len(options.input) > len(positional) and not rest:
-        raise Failure(problem("input", f"{len(options.input)} sample inputs were given, but forward takes {len(positional)} "
-                              f"({', '.join(n.target for n in positional)})"))
-    for node, text in zip(positional, options.input):
-        values[node] = sample(text, node.target)
-    for node in positional[len(options.input):]:
-        if node.args and (node.args[0] is not None or not node.users):
+        if base in target.fixed and node.target != base:
+            values[node] = target.fixed[base]
+        elif node.target in given:
+            values[node] = given[node.target]
+        elif node.target.startswith("**"):
+            values[node] = {k: v for k, v in target.kwargs.items() if k not in target.parameters}
+        elif node.target.startswith("*"):
+            values[node] = tuple(target.args[len(names):])
+        elif node.args and (node.args[0] is not None or not node.users):
             values[node] = node.args[0]
-    if rest:
-        values[rest] = tuple(sample(text) for text in options.input[len(positional):])
-    for node in free:
-        if node.target.startswith("**"):
-            values[node] = {}
     return values
 
 
@@ -901,6 +1213,10 @@ def read_attribute(root, path):
     for part in path.split("."):
         root = getattr(root, part)
     return root
+
+
+def facts_of(tensor):
+    return list(tensor.shape), str(tensor.dtype).replace("torch.", "")
 
 
 def propagate(graph, root, inputs):
@@ -940,7 +1256,7 @@ def propagate(graph, root, inputs):
                     return facts, f"{node.name} fails on the sample inputs: {first_line(error)}"
                 values[node] = value
                 if isinstance(value, torch.Tensor):
-                    facts[node] = (list(value.shape), str(value.dtype).replace("torch.", ""))
+                    facts[node] = facts_of(value)
                 for finished in done.get(node, ()):
                     values.pop(finished, None)
     finally:
@@ -980,22 +1296,31 @@ def constructor_parameters(cls):
     return list(names)
 
 
-class Document:
-    """Builds graph.json and collects the tensors and scripts that it names."""
+class Archive:
+    """What stands beside graph.json."""
 
-    def __init__(self, root, graph, tracer, source, facts, inputs, notes):
-        self.root, self.graph, self.tracer = root, graph, tracer
-        self.source, self.facts, self.inputs = source, facts, inputs
-        self.warnings = notes
+    def __init__(self):
         self.tensors = {}           # name in tensors.safetensors -> tensor
         self.scripts = []           # bytes
         self.keys = {}              # identity of a tensor -> its name
+
+
+class Document:
+    """Builds graph.json, or one for a graph inside it, and collects the tensors and scripts that it names."""
+
+    def __init__(self, root, graph, tracer, source, facts, inputs, notes, archive, prefix="", cut=None):
+        self.root, self.graph, self.tracer = root, graph, tracer
+        self.source, self.facts, self.inputs = source, facts, inputs
+        self.warnings = notes
+        self.prefix = prefix        # of its tensors' names in the archive
+        self.cut = cut or {}        # path -> why it stays opaque, or None where a graph of its own stands for it and all below
+        self.tensors, self.scripts, self.keys = archive.tensors, archive.scripts, archive.keys
         self.annotations = {}
 
     def build(self):
         names = {}
-        for path, module in self.root.named_modules(remove_duplicate=False):
-            for name, tensor in list(module._parameters.items()) + list(module._buffers.items()):
+        for path, module in self._entries():
+            for name, tensor in () if self.cut.get(path, "") is None else list(module._parameters.items()) + list(module._buffers.items()):
                 if tensor is not None:
                     self._tensor(f"{path}.{name}" if path else name, tensor, names)
         for node in self.graph.nodes:
@@ -1101,15 +1426,19 @@ class Document:
             self._warn("tensor", f"tensor '{path}' {what}", path.rpartition(".")[0])
             return None
         key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype, str(tensor.device)) if tensor.numel() else id(tensor)
-        name = self.keys.setdefault(key, path)
+        name = self.keys.setdefault(key, self.prefix + path)
         self.tensors.setdefault(name, tensor)
         names[path] = name
         return name
 
+    def _entries(self):
+        graphs = tuple(path + "." for path, why in self.cut.items() if why is None)
+        return [(path, m) for path, m in self.root.named_modules(remove_duplicate=False) if not path.startswith(graphs)]
+
     def _modules(self):
         called = {n.target for n in self.graph.nodes if n.op == "call_module"}
         first, modules = {}, []
-        for path, module in self.root.named_modules(remove_duplicate=False):
+        for path, module in self._entries():
             entry = {"path": path, "class": class_name(module), "training": module.training, "called": path in called,
                      "attrs": self._facts(module), "extra_repr": self._extra_repr(module), "parameters": [n for n, p in module._parameters.items() if p is not None],
                      "buffers": [n for n, b in module._buffers.items() if b is not None],
@@ -1119,6 +1448,8 @@ class Document:
             first.setdefault(id(module), path)
             if self._is_torch_nn(module) and (path in called or not isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict))):
                 entry["kind"] = "nn"
+            elif self.cut.get(path):
+                entry["kind"], entry["script_error"] = "opaque", self.cut[path]
             elif path in called:
                 self._script(module, entry)
             modules.append(entry)
@@ -1280,8 +1611,9 @@ def parse(arguments):
     parser.add_argument("--leaf", action="append", default=[], metavar="PATH", help="keeps a module as one node")
     parser.add_argument("--leaf-class", action="append", default=[], metavar="QUALNAME", help="keeps every module of a class as one node")
     parser.add_argument("--wrap", action="append", default=[], metavar="QUALNAME", help="keeps a function as one call")
+    parser.add_argument("--submodule", action="append", default=[], metavar="PATH", help="traces this submodule as a graph of its own; the model around it stays opaque")
     parser.add_argument("--keep-mode", action="store_true", help="traces in the mode the module is in; else in eval mode")
-    parser.add_argument("--doctor", action="store_true", help="finds a smallest set of leaves that lets the model trace")
+    parser.add_argument("--doctor", action="store_true", help="finds a smallest set of leaves that lets the model trace, or submodules that do")
     parser.add_argument("--seed", type=int, default=0, help="for sample inputs given as shapes (0)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
@@ -1302,27 +1634,116 @@ def work(options):
         root.eval()
     tracing = Tracing(root, source, options)
     progress(0.4, "tracing")
-    leaves, result = list(options.leaf), {"ok": True}
+    result = {"ok": True}
+    leaves, targets = list(options.leaf), [(tracing.submodule(path), list(options.leaf)) for path in options.submodule]
     if options.doctor:
-        leaves, met = tracing.doctor()
-        result.update(leaves=leaves, problems=met)
+        leaves, targets, met = diagnose(tracing)
+        covered = [t.path for t, _ in targets] if targets else [""]
+        result.update(leaves=[] if targets else leaves, submodules=[
+            {"path": t.path, "class": class_name(t.module), "leaves": inner, **tracing.share([t.path], inner)} for t, inner in targets],
+            **tracing.share(covered, leaves + [p for _, inner in targets for p in inner]), problems=met)
         if not options.output:
             return result
+    archive = Archive()
+    document = whole_document(tracing, leaves, archive) if not targets else partial_document(tracing, targets, archive)
+    progress(0.7, "writing")
+    write_archive(options.output, document, archive.tensors, archive.scripts)
+    progress(1.0, "done")
+    return {**result, "output": options.output, "nodes": len(document["nodes"]), "warnings": document["warnings"]}
+
+
+def diagnose(tracing):
+    """What --doctor finds. -> (leaves, [(submodule's Target, its leaves)], problems met)"""
+    with contextlib.suppress(Failure):
+        if tracing.target.args is not None:
+            tracing.measure()
+    targets = [(target, tracing.doctor(target)[0]) for target in map(tracing.submodule, tracing.options.submodule)]
+    if targets:
+        return [], targets, []
+    try:
+        leaves, met = tracing.doctor()
+        return leaves, [], met
+    except Failure as failure:
+        found = failure.problems[0]
+        if found["module"] or found["kind"] in ("model", "unregistered"):
+            raise
+        if tracing.target.args is None:
+            found["message"] += "; with --input, --doctor finds the submodules that trace"
+            raise
+        try:
+            targets = tracing.proposals()
+        except Failure as other:
+            raise failure if other.problems[0]["kind"] == "model" else other
+        if not targets:
+            raise
+        return [], targets, failure.problems
+
+
+def advice(result):
+    """The doctor's answer for a person."""
+    def shares(of):
+        adds = "" if of["multiply_adds"] is None else f", {of['multiply_adds']:.1%} of the multiply-adds"
+        return f"{of['parameters']:.1%} of the parameters{adds}"
+    if result["submodules"]:
+        lines = [f"--submodule {s['path']}{''.join(f' --leaf {leaf}' for leaf in s['leaves'])}   {s['class']}: {shares(s)}" for s in result["submodules"]]
+        return "\n".join(["the whole does not trace; these submodules do:", *lines, f"together: {shares(result)}"])
+    lines = [f"--leaf {leaf}" for leaf in result["leaves"]] or ["no leaf is needed"]
+    return "\n".join([*lines, f"quantizable: {shares(result)}"])
+
+
+def whole_document(tracing, leaves, archive):
+    target = tracing.target
     graph, tracer, notes = tracing.run(leaves)
     progress(0.5, "running the sample inputs")
-    torch.manual_seed(options.seed)
-    inputs = bind_inputs(graph, options, tracing.concrete)
-    facts = {}
-    if options.input or options.kwarg:
-        facts, stopped = propagate(graph, root, inputs)
+    return graph_document(tracing, target, graph, tracer, notes, archive, "")
+
+
+def graph_document(tracing, target, graph, tracer, notes, archive, prefix):
+    inputs, facts = bind_inputs(graph, target), {}
+    if target.args is not None:
+        facts, stopped = propagate(graph, target.module, inputs)
         if stopped:
             notes.append({"kind": "shapes", "message": f"some shapes are not known: {stopped}", "module": None, "node": None, "file": None, "line": None})
-    progress(0.7, "writing")
-    document = Document(root, graph, tracer, source, facts, inputs, notes)
+    document = Document(target.module, graph, tracer, tracing.source, facts, inputs, notes, archive, prefix)
     contents = document.build()
-    write_archive(options.output, contents, document.tensors, document.scripts)
-    progress(1.0, "done")
-    return {**result, "output": options.output, "nodes": len(contents["nodes"]), "warnings": contents["warnings"]}
+    contents["options"] = tracing.remembered(target)
+    if target.binding:
+        args, kwargs = target.binding.fill({n.target: n for n in graph.nodes if n.op == "placeholder"})
+        contents["call"] = {"args": [document._argument(a) for a in args], "kwargs": {k: document._argument(v) for k, v in kwargs.items()}}
+    return contents
+
+
+def partial_document(tracing, targets, archive):
+    """The model as one opaque call, in which each submodule that traces is a graph of its own."""
+    root, whole = tracing.root, torch.nn.Module()
+    whole.model = root
+    target = Target(root, "", tracing.target.args, {**tracing.target.kwargs, **tracing.concrete})
+    target.bind()
+    graph = torch.fx.Graph()
+    nodes = {name: graph.placeholder(name) for name in target.binding.values}
+    call = graph.call_module("model", *target.binding.fill(nodes))
+    graph.output(call)
+    facts = {nodes[name]: facts_of(value) for name, value in target.binding.values.items()}
+    if isinstance(tracing.output, torch.Tensor):
+        facts[call] = facts_of(tracing.output)
+    inside, warned = {}, []
+    for number, (part, leaves) in enumerate(targets):
+        progress(0.5 + 0.2 * number / len(targets), f"tracing {part.path}")
+        traced = tracing.run(leaves, part)
+        inside[f"model.{part.path}"] = graph_document(tracing, part, *traced, archive, f"model.{part.path}/")
+        inside[f"model.{part.path}"]["share"] = tracing.share([part.path], leaves)
+        warned += [{**w, "module": f"model.{part.path}" + (f".{w['module']}" if w["module"] else ""), "node": None} for w in inside[f"model.{part.path}"]["warnings"]]
+    tracer = BoardTracer(tracing.source.sources)
+    document = Document(whole, graph, tracer, tracing.source, facts, dict.fromkeys(nodes.values()), [], archive, "", {
+        "model": "only some of its submodules are traced", **dict.fromkeys(inside)})
+    contents = document.build()
+    contents["root_class"], contents["options"] = root._get_name(), tracing.remembered(tracing.target)
+    contents["options"]["submodules"] = [part.path for part, _ in targets]
+    contents["warnings"] += warned
+    for entry in contents["modules"]:
+        if entry["path"] in inside:
+            entry.update(kind="graph", graph=inside[entry["path"]], keep_float=False, parameters=[], buffers=[], non_persistent=[], none=[])
+    return contents
 
 
 def main(arguments=None):
@@ -1345,7 +1766,7 @@ def main(arguments=None):
         for warning in result.get("warnings", ()):
             print(f"warning: {warning['message']}", file=sys.stderr)
         if options.doctor:
-            print("\n".join(result["leaves"]) if result["leaves"] else "no leaf is needed")
+            print(advice(result))
     return 0
 
 
