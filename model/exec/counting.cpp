@@ -23,10 +23,11 @@ namespace
 constexpr size_t kLanes = 16, kBlock = 2048, kTables = 4;
 constexpr size_t kSmall = 8192; // elements that do not pay for tables or threads
 
-using Floats = float __attribute__((vector_size(64)));
-using Bits = uint32_t __attribute__((vector_size(64)));
-using Halves = float __attribute__((vector_size(32)));
-using Doubles = double __attribute__((vector_size(64)));
+// 256 bits: wider vectors are lowered badly where the machine has none.
+using Floats = float __attribute__((vector_size(32)));
+using Bits = uint32_t __attribute__((vector_size(32)));
+using Four = float __attribute__((vector_size(16)));
+using Doubles = double __attribute__((vector_size(32)));
 
 constexpr uint32_t kNoMagnitude = 0x7fffffff;
 
@@ -37,60 +38,91 @@ struct Moments {
     bool finite = true; // else the rest means nothing
 };
 
+// Eight lanes of them.
 struct Lanes {
     Floats low = Floats{} + kInfinity, high = Floats{} - kInfinity;
-    Doubles sum[2] = {}, squares[2] = {};
-    Bits bad = {}, tiny = Bits{} + kNoMagnitude;
+    Bits large = {}, tiny = Bits{} + kNoMagnitude;
+    Doubles sumA = {}, sumB = {}, squaresA = {}, squaresB = {};
 
     [[gnu::always_inline]] void take(const float *p)
     {
         Floats v;
         Bits magnitude;
+        Four a, b;
         std::memcpy(&v, p, sizeof v);
         std::memcpy(&magnitude, p, sizeof magnitude);
+        std::memcpy(&a, p, sizeof a);
+        std::memcpy(&b, p + 4, sizeof b);
         low = v < low ? v : low;
         high = v > high ? v : high;
-        magnitude &= 0x7fffffffu;
-        bad |= Bits(magnitude >= 0x7f800000u);
-        magnitude = magnitude == 0 ? Bits{} + kNoMagnitude : magnitude;
+        magnitude &= kNoMagnitude;
+        large = magnitude > large ? magnitude : large;
+        magnitude -= 1; // so that 0 is the largest
         tiny = magnitude < tiny ? magnitude : tiny;
-        for (int k = 0; k < 2; ++k) {
-            Halves half;
-            std::memcpy(&half, p + 8 * k, sizeof half);
-            const Doubles d = __builtin_convertvector(half, Doubles);
-            sum[k] += d;
-            squares[k] += d * d;
+        const Doubles da = __builtin_convertvector(a, Doubles), db = __builtin_convertvector(b, Doubles);
+        sumA += da;
+        sumB += db;
+        squaresA += da * da;
+        squaresB += db * db;
+    }
+
+    [[gnu::always_inline]] void add(const Lanes &o)
+    {
+        low = o.low < low ? o.low : low;
+        high = o.high > high ? o.high : high;
+        large = o.large > large ? o.large : large;
+        tiny = o.tiny < tiny ? o.tiny : tiny;
+        sumA += o.sumA;
+        sumB += o.sumB;
+        squaresA += o.squaresA;
+        squaresB += o.squaresB;
+    }
+
+    [[gnu::always_inline]] Moments moments() const
+    {
+        Moments m;
+        for (size_t i = 0; i < 8; ++i) {
+            m.min = std::min(m.min, low[i]);
+            m.max = std::max(m.max, high[i]);
+            m.tiny = std::min(m.tiny, tiny[i] + 1);
+            m.finite = m.finite && large[i] < 0x7f800000u;
         }
+        for (size_t i = 0; i < 4; ++i) {
+            m.sum += sumA[i] + sumB[i];
+            m.squares += squaresA[i] + squaresB[i];
+        }
+        return m;
     }
 };
 
 [[gnu::always_inline]] inline Moments momentsHere(const float *p, size_t n)
 {
-    Lanes lanes;
+    Lanes even, odd;
     size_t i = 0;
-    for (; i + kLanes <= n; i += kLanes)
-        lanes.take(p + i);
-    Moments m;
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-        m.min = std::min(m.min, lanes.low[lane]);
-        m.max = std::max(m.max, lanes.high[lane]);
+    for (; i + kLanes <= n; i += kLanes) {
+        even.take(p + i);
+        odd.take(p + i + 8);
     }
-    if (i < n) { // zeros fill the last vector: sums do not see them, minimum and maximum must not
+    if (i < n) { // zeros fill the last vectors: sums do not see them, minimum and maximum are taken without
         float last[kLanes] = {};
         std::copy(p + i, p + n, last);
-        lanes.take(last);
-        m.min = std::min(m.min, *std::min_element(p + i, p + n));
-        m.max = std::max(m.max, *std::max_element(p + i, p + n));
+        Lanes rest;
+        rest.take(last);
+        rest.take(last + 8);
+        if (n >= kLanes) { // the last whole vectors, some of it seen before
+            std::memcpy(&rest.low, p + n - 8, sizeof rest.low);
+            std::memcpy(&rest.high, p + n - 16, sizeof rest.high);
+            const Floats a = rest.low, b = rest.high;
+            rest.low = a < b ? a : b;
+            rest.high = a > b ? a : b;
+        } else {
+            rest.low = Floats{} + *std::min_element(p + i, p + n);
+            rest.high = Floats{} + *std::max_element(p + i, p + n);
+        }
+        even.add(rest);
     }
-    uint32_t bad = 0;
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-        m.sum += lanes.sum[lane / 8][lane % 8];
-        m.squares += lanes.squares[lane / 8][lane % 8];
-        m.tiny = std::min(m.tiny, lanes.tiny[lane]);
-        bad |= lanes.bad[lane];
-    }
-    m.finite = !bad;
-    return m;
+    even.add(odd);
+    return even.moments();
 }
 
 using MomentsFunction = Moments (*)(const float *, size_t);
@@ -172,12 +204,12 @@ private:
 
     void drain(uint32_t sign, uint32_t first, uint32_t last)
     {
-        for (size_t table = 0; table < kTables && first <= last; ++table) {
-            uint32_t *counts = tables_ + table * kHistogramBins + sign;
-            for (size_t bin = first; bin <= last; ++bin)
-                bins_[sign + bin] += counts[bin];
-            std::memset(counts + first, 0, (last - first + 1) * sizeof *counts);
-        }
+        uint32_t *a = tables_ + sign, *b = a + kHistogramBins, *c = b + kHistogramBins, *d = c + kHistogramBins;
+        for (size_t bin = first; bin <= last; ++bin)
+            bins_[sign + bin] += uint64_t(a[bin]) + b[bin] + c[bin] + d[bin];
+        for (uint32_t *table : { a, b, c, d })
+            if (first <= last)
+                std::memset(table + first, 0, (last - first + 1) * sizeof *table);
     }
 
     uint64_t *bins_;
