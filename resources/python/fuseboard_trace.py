@@ -75,7 +75,8 @@ def class_name(obj):
 
 
 def first_line(error):
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return line if len(line) <= 200 else line[:200].rsplit(" ", 1)[0] + " ..."
 
 
 def near(name, names):
@@ -619,7 +620,7 @@ def trace_failure(error, tracer, root, optional=(), prefix=""):
                  {"kind": "leaf-class", "module": path, "class": cls, "label": f"Mark every {cls.rsplit('.', 1)[-1]} as leaf"}]
     tracer.meant = roots_of(culprit.node)
     for name, value in optional:
-        if name in tracer.meant or (not path and kind in ("control_flow", "number", "iteration") and value is not inspect.Parameter.empty):
+        if name in tracer.meant or (not tracer.meant and not path and value is not inspect.Parameter.empty):
             choices = [value] if value is not inspect.Parameter.empty else \
                 [True, False] if culprit.node.op == "placeholder" and kind == "control_flow" else []
             fixes += [{"kind": "concrete", "module": path, "argument": name, "value": repr(v),
@@ -803,6 +804,8 @@ class Tracing:
                 if name.startswith("_tensor_constant"):
                     del target.module.__dict__[name]
             found = trace_failure(error, tracer, target.module, list(target.open_arguments().items()), target.path)
+            if target.args is None and not target.path and (found["kind"] == "signature" or any(name.startswith("*") for name in tracer.meant)):
+                found["message"] = found["message"].split("; the root cannot")[0] + "; give sample inputs (--input, --kwarg) to bind its arguments to"
             failure = Failure(found if found["kind"] != "error" else self._model_fault(found))
             failure.meant = tracer.meant
             raise failure from error
@@ -885,11 +888,14 @@ class Tracing:
             if self.target.args is None:
                 raise Failure(problem("input", "submodules are traced on what they are called with, so the model has to run: give its sample inputs (--input)"))
             progress(0.4, "running the sample inputs")
-            try:
-                with torch.no_grad(), watched(self.root) as (calls, costs):
+            self.output = self.stopped = None
+            with torch.no_grad(), watched(self.root) as (calls, costs):
+                try:
                     self.output = self.root(*self.target.args, **self.target.kwargs, **self.concrete)
-            except Exception as error:
-                raise Failure(self._fault(error, "", class_name(self.root))) from error
+                except Exception as error:      # what was called until then may still be traced
+                    self.stopped = self._fault(error, "", class_name(self.root))
+                    if not calls:
+                        raise Failure(self.stopped) from error
             self.calls, self.costs = calls, costs
         return self.calls
 
@@ -1642,6 +1648,7 @@ def work(options):
         result.update(leaves=[] if targets else leaves, submodules=[
             {"path": t.path, "class": class_name(t.module), "leaves": inner, **tracing.share([t.path], inner)} for t, inner in targets],
             **tracing.share(covered, leaves + [p for _, inner in targets for p in inner]), problems=met)
+        advice(result)
         if not options.output:
             return result
     archive = Archive()
@@ -1680,15 +1687,14 @@ def diagnose(tracing):
 
 
 def advice(result):
-    """The doctor's answer for a person."""
+    """The doctor's answer for a person: the options to trace with, and what that is worth."""
     def shares(of):
-        adds = "" if of["multiply_adds"] is None else f", {of['multiply_adds']:.1%} of the multiply-adds"
+        adds = "" if of["multiply_adds"] is None else f" and {of['multiply_adds']:.1%} of the multiply-adds"
         return f"{of['parameters']:.1%} of the parameters{adds}"
-    if result["submodules"]:
-        lines = [f"--submodule {s['path']}{''.join(f' --leaf {leaf}' for leaf in s['leaves'])}   {s['class']}: {shares(s)}" for s in result["submodules"]]
-        return "\n".join(["the whole does not trace; these submodules do:", *lines, f"together: {shares(result)}"])
-    lines = [f"--leaf {leaf}" for leaf in result["leaves"]] or ["no leaf is needed"]
-    return "\n".join([*lines, f"quantizable: {shares(result)}"])
+    options = [f"--submodule {s['path']}{''.join(f' --leaf {leaf}' for leaf in s['leaves'])}" for s in result["submodules"]]
+    worth = [f"{s['path']} ({s['class']}) holds {shares(s)}" for s in result["submodules"]]
+    result["advice"] = "\n".join(options or result["leaves"] or ["no leaf is needed"])
+    result["worth"] = "; ".join([*worth, f"quantizable: {shares(result)}"])
 
 
 def whole_document(tracing, leaves, archive):
@@ -1739,6 +1745,8 @@ def partial_document(tracing, targets, archive):
     contents = document.build()
     contents["root_class"], contents["options"] = root._get_name(), tracing.remembered(tracing.target)
     contents["options"]["submodules"] = [part.path for part, _ in targets]
+    if tracing.stopped:
+        document._warn("shapes", f"the shares count what ran until {tracing.stopped['message']}")
     contents["warnings"] += warned
     for entry in contents["modules"]:
         if entry["path"] in inside:
@@ -1766,7 +1774,8 @@ def main(arguments=None):
         for warning in result.get("warnings", ()):
             print(f"warning: {warning['message']}", file=sys.stderr)
         if options.doctor:
-            print(advice(result))
+            print(result["worth"], file=sys.stderr)
+            print(result["advice"])
     return 0
 
 

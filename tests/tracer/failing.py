@@ -362,3 +362,23 @@ class ListHead(nn.Module):
 
     def forward(self, parts, more):
         return [self.linear(part) * more["scale"] for part in parts]
+
+
+class Branching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.linear(x)
+        return x if x.sum() > 0 else -x
+
+
+class HalfBranches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = Branching()
+
+    def forward(self, x):
+        return self.second(self.first(x))

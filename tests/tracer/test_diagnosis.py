@@ -57,5 +57,128 @@ class Diagnosis(TracerTest):
         self.assertGreater(len(tried), 12, tried)
 
 
+class Signatures(TracerTest):
+    """What torch.fx cannot bind, bound to the sample inputs."""
+
+    def check(self, name, *arguments, old=(), nodes, kinds):
+        archive = self.trace(os.path.join(HERE, "failing.py") + ":" + name, *arguments)
+        self.assertEqual([n["name"] for n in archive.json["nodes"] if n["op"] == "placeholder"], nodes)
+        self.assertEqual(archive.kinds(), kinds)
+        return archive
+
+    def equal(self, archive, module, *args, **kwargs):
+        """The graph gives what the module gives."""
+        torch = failing.torch
+        for n in archive.json["nodes"]:
+            self.assertNotIn("Proxy", str(n["args"]))
+        graph_module = torch.fx.GraphModule(module, archive.graph())
+        call = archive.json["call"]
+        values = [v for v in [*args, *kwargs.values()]]
+        out, expected = graph_module(*values), module(*args, **kwargs)
+        self.assertEqual(len(values), len(archive.json["inputs"]), call)
+        torch.testing.assert_close(out, expected)
+
+    def test_star(self):
+        archive = self.check("StarRoot", "--input", "2x4", "2x4", nodes=["xs_0", "xs_1"], kinds=["bound"])
+        self.assertEqual(archive.json["call"], {"args": [{"node": "xs_0"}, {"node": "xs_1"}], "kwargs": {}})
+        self.equal(archive, failing.StarRoot(), failing.torch.ones(2, 4), failing.torch.ones(2, 4))
+
+    def test_double_star(self):
+        archive = self.check("KeywordRoot", "--input", "2x4", "--kwarg", "y=2x4", nodes=["x", "y"], kinds=["bound"])
+        self.assertEqual(archive.json["call"], {"args": [{"node": "x"}], "kwargs": {"y": {"node": "y"}}})
+        self.equal(archive, failing.KeywordRoot(), failing.torch.ones(2, 4), y=failing.torch.ones(2, 4))
+
+    def test_decorator_that_writes_into_kwargs(self):
+        """torch.fx: co_varnames is too small."""
+        archive = self.check("Decorated", "--input", "2x4", nodes=["x"], kinds=["bound"])
+        self.equal(archive, failing.Decorated(), failing.torch.ones(2, 4))
+        archive = self.check("Decorated", "--input", "2x4", "--concrete", "scale=3.0", nodes=["x"], kinds=["bound"])
+        self.assertEqual(archive.nodes["mul"]["args"][1], 3.0)
+
+    def test_signature_needs_samples(self):
+        found, = self.refuse(os.path.join(HERE, "failing.py") + ":Decorated")
+        self.assertEqual(found["kind"], "signature")
+        self.assertIn("--input", found["message"])
+
+    def test_optional_argument_is_pinned(self):
+        archive = self.check("Optional", "--input", "2x4", "--kwarg", "mask=2x4", nodes=["x", "flag_1", "mask"], kinds=["pinned", "fixed_branch"])
+        self.assertEqual(archive.json["options"]["concrete"], {"flag": "False"})
+        self.assertIn("eq", archive.nodes)          # torch.fx's own check of a fixed argument
+
+    def test_flag_offers_its_values(self):
+        found, = self.refuse(os.path.join(HERE, "failing.py") + ":Flag", "--input", "2x4")
+        self.assertEqual([(f["kind"], f.get("value")) for f in found["fixes"]][:2], [("concrete", "True"), ("concrete", "False")])
+        archive = self.check("Flag", "--input", "2x4", "--concrete", "flag=True", nodes=["x", "flag_1"], kinds=[])
+        self.assertIn("mul", archive.nodes)
+
+    def test_dataclass_goes_to_a_leaf(self):
+        source = os.path.join(HERE, "failing.py") + ":MakesBatch"
+        if OLD:
+            found, = self.refuse(source, "--leaf", "uses")
+            self.assertEqual(found["kind"], "unsupported")
+            self.assertIn("hands on a Batch", found["message"])
+        else:
+            self.assertIn("uses", self.trace(source, "--leaf", "uses").nodes)
+
+
+class Parts(TracerTest):
+    """Submodules as graphs of their own."""
+
+    def test_lists_and_dicts_are_flat(self):
+        archive = self.trace(os.path.join(HERE, "failing.py") + ":ListInput", "--input", "2x4", "--submodule", "head")
+        self.assertEqual([n["target"] for n in archive.json["nodes"]], ["x", "model", "output"])
+        self.assertEqual({p: m["kind"] for p, m in archive.modules.items()}, {"": "nn", "model": "opaque", "model.head": "graph"})
+        inside = archive.modules["model.head"]["graph"]
+        self.assertEqual(inside["call"], {"args": [[{"node": "parts_0"}, {"node": "parts_1"}], {"dict": [["scale", {"node": "more_scale"}]]}], "kwargs": {}})
+        self.assertEqual(inside["tensors"], {"linear.weight": "model.head/linear.weight", "linear.bias": "model.head/linear.bias"})
+        self.assertEqual(inside["share"], {"parameters": 1.0, "multiply_adds": 1.0})
+        self.assertEqual(archive.json["options"]["submodules"], ["head"])
+
+    def test_doctor_proposes(self):
+        status, result = self.run_tracer(os.path.join(HERE, "failing.py") + ":ListInput", "--input", "2x4", "--doctor", output=False)
+        self.assertEqual((status, [s["path"] for s in result["submodules"]], result["leaves"]), (0, ["head"], []))
+        self.assertEqual((result["parameters"], result["multiply_adds"]), (1.0, 1.0))
+        self.assertEqual(result["problems"][0]["module"], "")
+
+    def test_wrong_ones(self):
+        source = os.path.join(HERE, "failing.py") + ":ListInput"
+        for arguments, hint in ((("--submodule", "hed"), "'head'"), (("--submodule", "head"), "--input"), (("--submodule", ""), "root"),
+                                (("--submodule", "head", "--submodule", "head.linear"), "outer one")):
+            with self.subTest(arguments):
+                self.assertIn(hint, self.refuse(source, *arguments)[0]["message"])
+
+    def test_share_counts_what_leaves_take_away(self):
+        status, result = self.run_tracer(os.path.join(HERE, "models.py") + ":Chain", "--doctor", "--input", "1x1x2x4", output=False)
+        self.assertEqual((result["leaves"], result["parameters"], result["multiply_adds"]), (["blk", "tail.1"], 1.0, 1.0))
+        status, result = self.run_tracer(os.path.join(HERE, "failing.py") + ":HalfBranches", "--doctor", "--input", "2x4", output=False)
+        self.assertEqual((result["leaves"], result["parameters"], result["multiply_adds"]), (["second"], 0.5, 0.5))
+
+    def torchvision(self, name):
+        """--doctor on a model whose root does not trace leaves its backbone traced."""
+        try:
+            import zoo
+        except ImportError as error:
+            self.skipTest(f"torchvision: {error}")
+        inputs = ["1x3x128x128", "1x3x128x128"] if name.startswith("raft") else ["1x3x96x96"]
+        status, result = self.run_tracer(os.path.join(HERE, "untraceable.py") + ":" + name, "--doctor", "--input", *inputs)
+        self.assertEqual(status, 0, result)
+        paths = [s["path"] for s in result["submodules"]]
+        print(f"{name}: {', '.join(paths)}: {result['parameters']:.1%} of parameters, {result['multiply_adds']:.1%} of multiply-adds", file=sys.__stdout__)
+        self.assertIn("feature_encoder" if name.startswith("raft") else "backbone", paths)
+        self.assertGreater(result["multiply_adds"], 0.5)
+        return result
+
+    def test_two_of_torchvision(self):
+        self.torchvision("raft_small")
+        self.torchvision("ssdlite320_mobilenet_v3_large")
+
+    @unittest.skipUnless(os.environ.get("FUSEBOARD_ZOO"), "the long form runs with FUSEBOARD_ZOO=1")
+    def test_all_of_torchvision(self):
+        import untraceable
+        for name in untraceable.NAMES:
+            with self.subTest(name):
+                self.torchvision(name)
+
+
 if __name__ == "__main__":
     unittest.main()
