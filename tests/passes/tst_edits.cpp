@@ -159,8 +159,8 @@ private slots:
         QVERIFY(!OpRef::parse("nn.ReLU7").ok());
     }
 
-    // TR-06: nodes that work in place have no users and stay.
-    void deadCode()
+    // Nodes that work in place have no users and stay.
+    void TR_06()
     {
         GraphModule gm = traced("y = x + 1; y.mul_(3); z = x - 1; w = torch.neg(z); return y");
         QCOMPARE(runOne(gm, 1), 6.);
@@ -174,8 +174,8 @@ private slots:
         QVERIFY(again.ok() && !again->changed);
     }
 
-    // CG-06: what runs is what is shown; order is kept or the edit refused; undo is byte for byte.
-    void editsKeepOrder()
+    // What runs is what is shown; order is kept or the edit refused; undo is byte for byte.
+    void CG_06()
     {
         GraphModule gm = traced("return torch.relu(x) + 1");
         const GraphModule before = gm;
