@@ -46,12 +46,14 @@ struct ArgMemoryFormat {
     std::string name;
     bool operator==(const ArgMemoryFormat &) const = default;
 }; // "torch.channels_last"
+// A function, class or enum member. `repr` and `str`: what Python's functions of these names give, without addresses in memory;
+// repr empty: the name; str empty: as repr.
 struct ArgSymbol {
-    std::string name;
+    std::string name, repr = {}, str = {};
     bool operator==(const ArgSymbol &) const = default;
-}; // a function, class or enum member
+};
 struct ArgOpaque {
-    std::string type, repr;
+    std::string type, repr, str = {};
     bool operator==(const ArgOpaque &) const = default;
 }; // anything else, shown only
 struct ArgBigInt {

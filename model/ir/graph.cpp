@@ -395,8 +395,9 @@ bool Graph::operator==(const Graph &other) const
         const auto &pa = nodes_[order_[i].value];
         const auto &pb = other.nodes_[other.order_[i].value];
         const Node &a = *pa, &b = *pb;
-        if (a.op != b.op || a.name != b.name || a.target != b.target || a.type != b.type || a.args.size() != b.args.size()
-            || a.kwargs.size() != b.kwargs.size() || a.modulePath() != b.modulePath() || a.meta != b.meta)
+        if (a.op != b.op || a.name != b.name || a.target != b.target || a.type != b.type || a.typeText != b.typeText
+            || a.args.size() != b.args.size() || a.kwargs.size() != b.kwargs.size() || a.modulePath() != b.modulePath()
+            || a.meta != b.meta || bool(a.metadata) != bool(b.metadata) || (a.metadata && *a.metadata != *b.metadata))
             return false;
         for (size_t k = 0; k < a.args.size(); ++k)
             if (!(mapNodes(a.args[k], place(*this)) == mapNodes(b.args[k], place(other))))

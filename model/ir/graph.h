@@ -56,7 +56,9 @@ struct Node {
     std::string target; // call_function: qualified name ("torch.flatten", "operator.add", "builtins.getattr"); else fx's string
     ArgList args;
     Kwargs kwargs;
-    std::string type; // annotation as torch prints it, or empty
+    std::string type; // annotation as generated code spells it, or empty
+    std::string typeText; // as str(graph) spells it, where that is not what follows from `type`
+    std::shared_ptr<const Kwargs> metadata; // the rest of torch's Node.meta, or null; no nodes in it
     std::shared_ptr<const ModuleStack> stack; // may be null: made outside any module
     std::shared_ptr<const SourceLine> source; // may be null
     std::optional<TensorMeta> meta; // of the tensor it gives, where known

@@ -39,7 +39,7 @@ std::vector<LintProblem> lint(const GraphModule &gm)
                 report(n.name + " calls module " + n.target + ", which does not exist");
             break;
         case Opcode::GetAttr:
-            if (!gm.tensors.contains(n.target) && !gm.modules.contains(n.target))
+            if (!gm.tensors.contains(n.target) && !gm.attributes.contains(n.target) && !gm.modules.contains(n.target))
                 report(n.name + " reads attribute " + n.target + ", which does not exist");
             break;
         case Opcode::Output:

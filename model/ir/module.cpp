@@ -125,8 +125,13 @@ void GraphModule::dropUnused()
     for (const auto &[fqn, entry] : tensors)
         if (keepTensors.contains(fqn) || belowUsed(fqn))
             keptTensors.share(fqn, entry);
+    OrderedTable<Arg> keptAttributes;
+    for (const auto &[fqn, value] : attributes)
+        if (keepTensors.contains(fqn))
+            keptAttributes.share(fqn, value);
     modules = std::move(keptModules);
     tensors = std::move(keptTensors);
+    attributes = std::move(keptAttributes);
 }
 
 int64_t GraphModule::parameterCount() const
@@ -166,8 +171,11 @@ std::map<std::string, std::string> ties(const GraphModule &gm)
 bool GraphModule::operator==(const GraphModule &other) const
 {
     if (rootClass != other.rootClass || modules.size() != other.modules.size() || tensors.size() != other.tensors.size()
-        || !(graph == other.graph))
+        || attributes.size() != other.attributes.size() || !(graph == other.graph))
         return false;
+    for (const auto &[name, value] : attributes)
+        if (const Arg *theirs = other.attributes.find(name); !theirs || !(*value == *theirs))
+            return false;
     for (auto a = modules.begin(), b = other.modules.begin(); a != modules.end(); ++a, ++b)
         if (a->second != b->second && (a->first != b->first || !sameModule(*a->second, *b->second)))
             return false;

@@ -122,6 +122,7 @@ public:
     std::string rootClass = "GraphModule";
     OrderedTable<ModuleInfo> modules; // by path, in named_modules() order, "" first
     OrderedTable<TensorEntry> tensors; // by fully qualified name
+    OrderedTable<Arg> attributes; // what get_attr nodes read that is neither a tensor nor a module, by the same names
     Provenance provenance;
 
     const ModuleInfo *moduleOf(const Node &n) const; // of a call_module node, else null

@@ -202,6 +202,24 @@ Category categoryOf(const GraphModule &gm, const Node &n)
     return op ? op->category : Category::Other;
 }
 
+namespace
+{
+
+// Writes running statistics, or rows of a weight, whatever its schema says.
+bool updatesState(const OpView &view)
+{
+    const auto given = [&](std::string_view name) {
+        const auto a = view.arg(name);
+        return a && !a->isNone() && !(a->toBool() && !*a->toBool());
+    };
+    const std::string_view kind = view.kind();
+    return ((kind == "batch_norm" || kind == "native_batch_norm") && given("training") && given("running_mean"))
+        || (kind == "instance_norm" && given("use_input_stats") && given("running_mean"))
+        || (kind.starts_with("embedding") && given("max_norm"));
+}
+
+} // namespace
+
 bool mutatesInput(const GraphModule &gm, const Node &n)
 {
     if (n.op == Opcode::CallModule) {
@@ -217,6 +235,8 @@ bool mutatesInput(const GraphModule &gm, const Node &n)
         return true;
     const OpView view(gm, n);
     if (const auto inplace = view.arg("inplace"); inplace && inplace->toBool().value_or(false))
+        return true;
+    if (updatesState(view))
         return true;
     std::string_view name = n.target;
     if (name.starts_with("torch.ops.")) {
