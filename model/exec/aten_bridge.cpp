@@ -40,15 +40,24 @@ struct AtenOwner {
     void operator()(const void *p) const { delete static_cast<const at::Tensor *>(p); }
 };
 
-// The ATen tensor behind a handle, where the handle still describes all of it.
+// The ATen tensor behind a handle that came from ATen.
 const at::Tensor *behind(const TensorData &t)
 {
-    if (!std::get_deleter<AtenOwner>(t.owner))
-        return nullptr;
-    const auto *a = static_cast<const at::Tensor *>(t.owner.get());
-    const bool same = a->const_data_ptr() == t.data && a->scalar_type() == scalarType(t.dtype) && a->sizes() == t.sizes
-        && a->strides() == t.strides;
-    return same ? a : nullptr;
+    return std::get_deleter<AtenOwner>(t.owner) ? static_cast<const at::Tensor *>(t.owner.get()) : nullptr;
+}
+
+std::optional<DType> known(at::ScalarType type)
+{
+    for (const DTypePair &p : kDTypes)
+        if (p.aten == type)
+            return p.ours;
+    return std::nullopt;
+}
+
+// Memory that a handle can describe.
+bool isPlain(const at::Tensor &t)
+{
+    return t.layout() == at::kStrided && t.device().is_cpu() && !t.is_conj() && !t.is_neg() && known(t.scalar_type());
 }
 
 std::optional<at::MemoryFormat> memoryFormat(const std::string &name)
@@ -136,9 +145,8 @@ at::ScalarType scalarType(DType dtype)
 
 DType dtypeOf(at::ScalarType type)
 {
-    for (const DTypePair &p : kDTypes)
-        if (p.aten == type)
-            return p.ours;
+    if (const auto dtype = known(type))
+        return *dtype;
     throw ExecError(std::string("tensors of dtype ") + c10::toString(type) + " are not supported");
 }
 
@@ -168,20 +176,19 @@ at::Tensor toAten(const Tensor &t)
     return r;
 }
 
-Tensor fromAten(const at::Tensor &tensor)
+Tensor hold(const at::Tensor &t)
 {
-    if (!tensor.defined())
+    if (!t.defined())
         return nullptr;
-    if (tensor.layout() != at::kStrided)
-        throw ExecError("a sparse tensor came out, and only dense ones are supported");
-    if (!tensor.device().is_cpu())
-        throw ExecError("a tensor on " + tensor.device().str() + " came out, and only the CPU is supported");
-    auto owned = std::make_unique<at::Tensor>(tensor.resolve_conj().resolve_neg());
-    const at::Tensor &t = *owned;
     auto data = std::make_shared<TensorData>();
-    data->dtype = dtypeOf(t.scalar_type());
-    data->sizes = t.sizes().vec();
-    data->strides = t.strides().vec();
+    data->owner = std::shared_ptr<const void>(new at::Tensor(t), AtenOwner{});
+    data->dtype = known(t.scalar_type()).value_or(DType::Float32);
+    if (t.layout() != at::kStrided)
+        return data;
+    data->sizes.assign(t.sizes().begin(), t.sizes().end());
+    data->strides.assign(t.strides().begin(), t.strides().end());
+    if (!isPlain(t))
+        return data;
     data->data = static_cast<const std::byte *>(t.const_data_ptr());
     if (t.is_quantized()) {
         QuantParams q;
@@ -197,8 +204,27 @@ Tensor fromAten(const at::Tensor &tensor)
         }
         data->quant = std::move(q);
     }
-    data->owner = std::shared_ptr<const void>(owned.release(), AtenOwner{});
     return data;
+}
+
+Tensor fromAten(const at::Tensor &t)
+{
+    if (!t.defined() || isPlain(t))
+        return hold(t);
+    if (t.layout() != at::kStrided)
+        throw ExecError("a sparse tensor came out, and only dense ones are supported");
+    if (!t.device().is_cpu())
+        throw ExecError("a tensor on " + t.device().str() + " came out, and only the CPU is supported");
+    dtypeOf(t.scalar_type());
+    return hold(t.resolve_conj().resolve_neg());
+}
+
+Tensor settled(const Tensor &t)
+{
+    const at::Tensor *a = t ? behind(*t) : nullptr;
+    if (!a || (isPlain(*a) && a->const_data_ptr() == t->data && a->sizes() == t->sizes && a->strides() == t->strides))
+        return t;
+    return fromAten(*a);
 }
 
 at::Scalar toScalar(const Arg &a)
@@ -418,7 +444,7 @@ Arg fromIValue(const c10::IValue &v)
     if (v.isNone())
         return {};
     if (v.isTensor()) {
-        Tensor t = fromAten(v.toTensor());
+        Tensor t = hold(v.toTensor());
         return t ? Arg(std::move(t)) : Arg();
     }
     if (v.isBool())

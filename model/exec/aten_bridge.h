@@ -36,7 +36,11 @@ at::ScalarType scalarType(DType dtype);
 DType dtypeOf(at::ScalarType type); // throws ExecError for a type that Fuseboard has no name for
 
 at::Tensor toAten(const Tensor &t); // null gives an undefined tensor
-Tensor fromAten(const at::Tensor &t); // undefined gives null
+Tensor fromAten(const at::Tensor &t); // undefined gives null; throws ExecError for what is not dense memory of the CPU
+// Between the nodes of a run any tensor may flow (sparse, meta, a lazy conjugate, one that an in-place operator has reshaped);
+// its handle then has no data. `settled` gives what may leave the run: the same handle where it still describes the tensor.
+Tensor hold(const at::Tensor &t);
+Tensor settled(const Tensor &t);
 
 // The value as the schema type wants it, or nullopt where Python would not take it. `cost` grows by how far the conversion
 // went: 0 exact, 1 a number of another kind, more for a number that becomes a tensor. `listSize` is N of `int[N]`.

@@ -26,7 +26,7 @@ at::Tensor aten(const Arg &a)
 
 Arg wrap(const at::Tensor &t)
 {
-    Tensor r = fromAten(t);
+    Tensor r = hold(t);
     return r ? Arg(std::move(r)) : Arg();
 }
 

@@ -261,6 +261,13 @@ struct BoundModule {
     std::unordered_map<const Expr *, c10::IValue> kept{};
     at::QEngine keptFor = at::QEngine::NoQEngine;
 
+    // Does it write to its own tensors? Those of the snapshot stay as they are.
+    bool changes() const
+    {
+        const Arg *limit = info.attr("max_norm");
+        return info.training || (limit && !limit->isNone());
+    }
+
     std::optional<Arg> lookup(const Bound &bound, std::string_view name)
     {
         if (auto v = bound.find(name))
@@ -279,7 +286,7 @@ struct BoundModule {
         const size_t dot = name.rfind('.'); // out_proj.weight
         const std::string path = joinPath(info.path, dot == name.npos ? std::string_view() : name.substr(0, dot));
         if (const Tensor t = dot == name.npos ? gm.moduleTensor(info.path, name) : gm.moduleTensor(path, name.substr(dot + 1)))
-            return tensors[key] = fromAten(toAten(t));
+            return tensors[key] = fromAten(changes() ? toAten(t).clone() : toAten(t));
         if (std::find(info.none.begin(), info.none.end(), key) != info.none.end())
             return Arg();
         if (const Arg *fact = info.attr(name)) {
@@ -493,7 +500,7 @@ struct Interpreter::Impl {
     {
         if (!changesInPlace)
             return a;
-        return mapTensors(a, [](const Tensor &t) { return Arg(fromAten(toAten(t).clone())); });
+        return mapTensors(a, [](const Tensor &t) { return Arg(hold(toAten(t).clone())); });
     }
 
     Arg execute(
@@ -533,6 +540,8 @@ struct Interpreter::Impl {
         const QuietScope quiet;
         const EngineScope engine(options.engine);
         const RunState run{ &options };
+        if (options.seed)
+            at::Generator(at::globalContext().defaultGenerator(at::kCPU)).set_current_seed(*options.seed);
         if (const size_t wanted = gm.graph.placeholders().size(); inputs.size() > wanted)
             throw ExecError("the graph takes " + std::to_string(wanted) + " inputs and got " + std::to_string(inputs.size()));
         std::vector<Arg> values(steps.size());
@@ -552,12 +561,12 @@ struct Interpreter::Impl {
                 throw ExecError(n.name + ": " + (call ? described(gm, n) + ": " : "") + currentMessage());
             }
             if (step.node->op == Opcode::Output)
-                output = values[slot];
+                output = leaving(values[slot]);
             for (const size_t dead : step.last)
                 if (dead != slot)
                     values[dead] = Arg();
             if (options.observer) {
-                options.observer(step.node->id, values[slot]);
+                options.observer(step.node->id, leaving(values[slot]));
                 if (changesInPlace)
                     leaveWithObserver(values[slot]);
             }
@@ -565,6 +574,11 @@ struct Interpreter::Impl {
                 values[slot] = Arg();
         }
         return output;
+    }
+
+    static Arg leaving(const Arg &value)
+    {
+        return mapTensors(value, [](const Tensor &t) { return Arg(settled(t)); });
     }
 
     // An observer that kept the value must not see it change: the graph goes on with a copy.
@@ -610,23 +624,26 @@ std::vector<NotExecutable> notExecutable(const GraphModule &gm)
     std::vector<NotExecutable> out;
     for (const NodeId id : gm.graph.order()) {
         const Node &n = gm.graph[id];
-        std::string problem;
+        NotExecutable found{ n.name, {} };
         try {
             if (n.op == Opcode::GetAttr && !gm.tensor(n.target))
-                problem = "the archive holds no tensor '" + n.target + "'";
+                found.reason = "the archive holds no tensor '" + n.target + "'";
             else
                 resolve(gm, n);
             const ModuleInfo *m = gm.moduleOf(n);
             if (m && m->kind == ModuleKind::Opaque)
-                problem = onlyInPython(*m);
+                found = { n.name, onlyInPython(*m), true };
             if (m && m->kind == ModuleKind::Graph && m->graph)
-                for (const NotExecutable &inner : notExecutable(*m->graph))
-                    problem = inner.node + ": " + inner.reason;
+                for (const NotExecutable &inner : notExecutable(*m->graph)) {
+                    found = { n.name, inner.node + ": " + inner.reason, inner.inPython };
+                    if (!inner.inPython)
+                        break;
+                }
         } catch (...) {
-            problem = currentMessage();
+            found.reason = currentMessage();
         }
-        if (!problem.empty())
-            out.push_back({ n.name, problem });
+        if (!found.reason.empty())
+            out.push_back(std::move(found));
     }
     return out;
 }

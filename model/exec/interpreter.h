@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct RunOptions {
     Observer observer;
     const CancelFlag *cancel = nullptr;
     std::string engine; // quantized engine ("x86", "qnnpack"); empty: leave as it is
+    std::optional<uint64_t> seed; // of torch's default generator, as torch.manual_seed; none: random nodes go on where they were
     ModuleRunner *modules = nullptr; // null: an opaque module is an error
 };
 
@@ -64,6 +66,7 @@ private:
 // Names of nodes that cannot be executed, each with the reason ("blk: custom module Gate does not script: ...").
 struct NotExecutable {
     std::string node, reason;
+    bool inPython = false; // a ModuleRunner can
 };
 std::vector<NotExecutable> notExecutable(const GraphModule &gm);
 

@@ -98,7 +98,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string &path)
     int error = fstat(fd, &st) ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
     const bool regular = S_ISREG(st.st_mode);
     if (!error && regular && st.st_size > 0) {
-        void *p = mmap(nullptr, size_t(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+        void *p = mmap(nullptr, size_t(st.st_size), PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED)
             error = errno;
         else
