@@ -1280,6 +1280,8 @@ def qualified(obj):
         return f"{class_name(obj)}.{obj.name}"
     if inspect.ismodule(obj):
         return obj.__name__
+    if obj is Ellipsis:         # of tuple[int, ...]
+        return "builtins.Ellipsis"
     if type(obj).__module__ == "typing":
         return str(obj)
     if getattr(builtins, getattr(obj, "__name__", ""), None) is obj:
@@ -1289,6 +1291,27 @@ def qualified(obj):
     except Exception:
         name = f"{obj.__module__}.{getattr(obj, '__qualname__', obj.__name__)}"
     return "operator." + name[len("_operator."):] if name.startswith("_operator.") else name
+
+
+def shown(value, how=repr):
+    """Python's text of a value, without the addresses in memory that differ from run to run."""
+    try:
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", how(value))[:1000]
+    except Exception:
+        return f"<{class_name(value)}>"
+
+
+def opaque(value):
+    text = {"type": class_name(value), "repr": shown(value)}
+    return text if shown(value, str) == text["repr"] else {**text, "str": shown(value, str)}
+
+
+def symbol(value):
+    """A name, and where Python prints the value otherwise how it does."""
+    texts = {"name": qualified(value), "repr": shown(value), "str": shown(value, str)}
+    if texts["str"] == texts["repr"]:
+        del texts["str"]
+    return texts if texts["repr"] != texts["name"] else texts["name"]
 
 
 @functools.lru_cache(maxsize=None)
@@ -1320,11 +1343,13 @@ class Document:
         self.warnings = notes
         self.prefix = prefix        # of its tensors' names in the archive
         self.cut = cut or {}        # path -> why it stays opaque, or None where a graph of its own stands for it and all below
-        self.tensors, self.scripts, self.keys = archive.tensors, archive.scripts, archive.keys
+        self.archive, self.tensors, self.scripts, self.keys = archive, archive.tensors, archive.scripts, archive.keys
         self.annotations = {}
 
     def build(self):
-        names = {}
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 20000))     # arguments may be nested deeply
+        self._find_graphs()
+        names, attributes = {}, {}
         for path, module in self._entries():
             for name, tensor in () if self.cut.get(path, "") is None else list(module._parameters.items()) + list(module._buffers.items()):
                 if tensor is not None:
@@ -1332,10 +1357,11 @@ class Document:
         for node in self.graph.nodes:
             if node.op == "get_attr" and node.target not in names:
                 value = read_attribute(self.root, node.target)
-                if isinstance(value, torch.Tensor):
-                    self._tensor(node.target, value, names)
-                else:
-                    self._warn("unsupported", f"{node.name} reads {node.target}, a {class_name(value)}, which the archive cannot hold", node=node.name)
+                held = isinstance(value, torch.Tensor) and self._tensor(node.target, value, names)
+                if not held and not isinstance(value, torch.nn.Module):
+                    attributes[node.target] = {"opaque": opaque(value)} if isinstance(value, torch.Tensor) else self._argument(value)
+                    if "opaque" in str(attributes[node.target])[:10]:
+                        self._warn("unsupported", f"{node.name} reads {node.target}, a {class_name(value)}, which the archive cannot hold", node=node.name)
         self.names = names
         nodes = [self._node(n) for n in self.graph.nodes]
         modules = self._modules()
@@ -1345,7 +1371,7 @@ class Document:
             "format": "fuseboard-fxt", "version": 1, "torch": torch.__version__, "python": sys.version.split()[0],
             "source": self.source.shown, "root_class": self.root._get_name(),
             "inputs": [{"name": n.name, "shape": self.facts[n][0], "dtype": self.facts[n][1]} for n in self.graph.nodes if n in self.inputs and n in self.facts],
-            "nodes": nodes, "modules": modules, "tensors": names, "globals": names_used,
+            "nodes": nodes, "modules": modules, "tensors": names, **({"attributes": attributes} if attributes else {}), "globals": names_used,
             "wrapped": re.findall(r"^torch\.fx\._symbolic_trace\.wrap\(\"(.*?)\"\)$", code, re.M), "warnings": self.warnings,
             "return_type": self._annotation(output.type) if output is not None else ""}
 
@@ -1373,8 +1399,30 @@ class Document:
             self.annotations[key] = found.group(1) if found else fx_node._type_repr(kind)
         return self.annotations[key]
 
+    def _find_graphs(self):
+        """Graphs inside this one: GraphModules that it calls or reads, whole, unless it also reaches into them."""
+        reached = dict.fromkeys(n.target for n in self.graph.nodes if n.op in ("call_module", "get_attr"))
+        modules = dict(self.root.named_modules(remove_duplicate=False))
+        self.graphs = {path: modules[path] for path in reached if isinstance(modules.get(path), torch.fx.GraphModule)}
+        self.cut.update((path, None) for path in self.graphs if not any(other.startswith(path + ".") for other in reached))
+
+    @staticmethod
+    def _origin(node):
+        """Stack and source line of a node that another tracer made."""
+        stack = [[path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}", int(key.rpartition("@")[2]) if "@" in key else 0]
+                 for key, (path, kind) in (node.meta.get("nn_module_stack") or {}).items() if path]
+        return (stack[:-1] if node.op == "call_module" and stack and stack[-1][0] == node.target else stack), None
+
+    def _meta(self, node):
+        """What node.meta holds that is plain data and has no place of its own."""
+        def plain(value):
+            return value is None or isinstance(value, (bool, int, float, str)) or isinstance(value, (list, tuple)) and all(map(plain, value)) \
+                or isinstance(value, dict) and all(plain(k) and plain(v) for k, v in value.items())
+        return {key: self._argument(value) for key, value in node.meta.items()
+                if isinstance(key, str) and key not in ("is_wrapped", "nn_module_stack", "stack_trace", "tensor_meta", "val") and plain(value)}
+
     def _node(self, node):
-        stack, line = self.tracer.origins.get(node, ([], None))
+        stack, line = self.tracer.origins[node] if node in self.tracer.origins else self._origin(node)
         shape, dtype = self.facts.get(node, (None, None))
         kind = self._annotation(node.type)
         entry = {"op": node.op, "name": node.name, "target": qualified(node.target) if node.op == "call_function" else str(node.target),
@@ -1383,6 +1431,9 @@ class Document:
         text = fx_node._type_repr(node.type) if node.type else ""
         if text != kind:
             entry["type_text"] = text
+        meta = self._meta(node)
+        if meta:
+            entry["meta"] = meta
         return entry
 
     def _argument(self, a):
@@ -1391,7 +1442,9 @@ class Document:
         if isinstance(a, torch.fx.Node):
             return {"node": a.name}
         if isinstance(a, enum.Enum):
-            return {"symbol": qualified(a)}
+            return {"symbol": symbol(a)}
+        if type(a).__name__ == "SymInt" and a.node.maybe_as_int() is not None:
+            a = a.node.maybe_as_int()
         if type(a) is int:
             return a if -2**63 <= a < 2**63 else {"int": str(a)}
         if type(a) is float:
@@ -1419,10 +1472,10 @@ class Document:
                 return {kind: str(a)}
         if isinstance(a, torch.Tensor):
             name = self._tensor(f"_argument{len(self.tensors)}", a, {})
-            return {"tensor": name} if name else {"opaque": {"type": class_name(a), "repr": repr(a)[:1000]}}
+            return {"tensor": name} if name else {"opaque": opaque(a)}
         if isinstance(a, type) or inspect.isroutine(a) or type(a).__module__ in ("typing", "torch._ops"):
-            return {"symbol": qualified(a)}
-        return {"opaque": {"type": class_name(a), "repr": repr(a)[:1000]}}
+            return {"symbol": symbol(a)}
+        return {"opaque": opaque(a)}
 
     def _tensor(self, path, tensor, names):
         """Takes a tensor in, once however many names it has, and returns its name in the archive (None where it cannot be held)."""
@@ -1452,7 +1505,12 @@ class Document:
                      "none": [n for n, v in list(module._parameters.items()) + list(module._buffers.items()) if v is None],
                      "alias_of": first.get(id(module)), "kind": "container", "script": None, "script_error": None}
             first.setdefault(id(module), path)
-            if self._is_torch_nn(module) and (path in called or not isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict))):
+            if path in self.graphs:
+                inner = Document(module, module.graph, self.tracer, self.source, {}, {}, [], self.archive, f"{self.prefix}{path}/")
+                entry.update(kind="graph", graph=inner.build())
+                if path in self.cut:
+                    entry.update(parameters=[], buffers=[], non_persistent=[], none=[])
+            elif self._is_torch_nn(module) and (path in called or not isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict))):
                 entry["kind"] = "nn"
             elif self.cut.get(path):
                 entry["kind"], entry["script_error"] = "opaque", self.cut[path]
@@ -1581,6 +1639,14 @@ def write_archive(path, document, tensors, scripts):
     finally:
         if temporary:
             os.unlink(temporary)
+
+
+def write_graph(root, graph, path, source=""):
+    """Writes any graph of torch.fx, on the module that it runs on (a GraphModule and its .graph, for one), however it was made."""
+    archive = Archive()
+    no_tracer, named = argparse.Namespace(origins={}), argparse.Namespace(shown=source)
+    document = Document(root, graph, no_tracer, named, {}, {}, [], archive).build()
+    write_archive(path, document, archive.tensors, archive.scripts)
 
 
 # --- command line ----------------------------------------------------------------------------------------------------
