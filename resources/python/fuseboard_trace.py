@@ -25,6 +25,7 @@ import keyword
 import linecache
 import math
 import os
+import random
 import re
 import signal
 import struct
@@ -57,6 +58,7 @@ class Failure(Exception):
         super().__init__(problems[0]["message"])
         self.problems = list(problems)
         self.meant = set()          # names of the arguments of forward that had to do with it
+        self.modules = []           # of the model, where it was made
 
 
 def problem(kind, message, module=None, cls=None, where=None, fixes=()):
@@ -226,11 +228,37 @@ class Source:
 
 # --- tracing ---------------------------------------------------------------------------------------------------------
 
+# What a tensor tells of itself without its data.
+FACTS = {"size", "dim", "ndimension", "numel", "nelement", "stride", "shape", "ndim", "is_cuda", "device", "dtype", "layout", "requires_grad", "is_sparse",
+         "is_quantized", "is_contiguous", "is_floating_point", "is_complex", "get_device", "type", "itemsize", "element_size", "is_tensor"}
+
+
+def only_facts(node):
+    """Whether a node's value follows from sizes, dtypes and devices alone, not from what is in the tensors."""
+    todo, seen = [node], set()
+    while todo:
+        n = todo.pop()
+        if n in seen:
+            continue
+        seen.add(n)
+        name = n.args[1] if n.op == "call_function" and n.target is getattr else n.target if n.op == "call_method" else getattr(n.target, "__name__", "")
+        if n.op.startswith("call_") and n.op != "call_module" and name in FACTS:
+            continue
+        if n.op not in ("call_function", "call_method") or not n.all_input_nodes:
+            return False
+        todo += n.all_input_nodes
+    return True
+
+
 class BoardTracer(torch.fx.Tracer):
     """torch.fx's tracer, which also notes for every node the stack of modules and the line of source that made it."""
 
-    def __init__(self, sources, leaves=(), leaf_classes=(), binding=None, heal=False):
+    def __init__(self, sources, leaves=(), leaf_classes=(), binding=None, heal=False, samples=None):
         super().__init__()
+        self.samples = samples      # name of a placeholder -> value, where the samples decide what depends on sizes, dtypes and devices
+        self.values = {}            # node -> its value on the samples, as far as anybody asked
+        self.evaluating = False
+        self.decided = {}           # "file:line" where the samples decided -> None
         self.sources = sources
         self.binding = binding      # the Binding that stands for the root's signature, or None
         self.heal = heal            # whether a submodule that fails becomes a leaf on the spot
@@ -249,7 +277,7 @@ class BoardTracer(torch.fx.Tracer):
         code = getattr(forward, "__code__", None)
         self.signature_line = self.sources.line(code.co_filename, code.co_firstlineno, code.co_name) \
             if code and self.sources.kind(code.co_filename) != "other" else None
-        with python_3_11_fixes():
+        with python_3_11_fixes(), plain_numbers(self):
             return super().trace(root, concrete_args)
 
     def create_args_for_root(self, root_fn, is_module, concrete_args=None):
@@ -261,8 +289,21 @@ class BoardTracer(torch.fx.Tracer):
         return (id(m) in self.leaves or class_name(m) in self.leaf_classes or type(m).__name__ in self.leaf_classes
                 or super().is_leaf_module(m, module_qualified_name))
 
+    def getattr(self, attr, attr_val, parameter_proxy_cache):
+        return attr_val if self.evaluating else super().getattr(attr, attr_val, parameter_proxy_cache)
+
+    def _module_getattr(self, attr, attr_val, parameter_proxy_cache):       # torch 1
+        return attr_val if self.evaluating else super()._module_getattr(attr, attr_val, parameter_proxy_cache)
+
     def call_module(self, m, forward, args, kwargs):
-        path = self.path_of_module(m)
+        if self.evaluating:
+            return forward(*args, **kwargs)
+        try:
+            path = self.path_of_module(m)
+        except NameError:
+            if m.state_dict():
+                raise
+            return forward(*args, **kwargs)     # made on the way, as in nn.MaxPool1d(n)(x): what it does is all there is to it
         call = self.calls[path] = self.calls.get(path, -1) + 1
         if self.is_leaf_module(m, path):
             return super().call_module(m, forward, args, kwargs)
@@ -297,11 +338,56 @@ class BoardTracer(torch.fx.Tracer):
 
     def to_bool(self, obj):
         self.tested = obj.node
-        return super().to_bool(obj)
+        return bool(self.known(obj.node)) if self.decides(obj.node) else super().to_bool(obj)
 
     def iter(self, obj):
+        self.tested = node = obj.node
+        if self.samples is None:
+            return super().iter(obj)
+        value = self.known(node)
+        self.note_decision()
+        if isinstance(value, dict):
+            return iter(value)
+        if type(value).__name__ in ("dict_items", "dict_values"):
+            entries = [(key, torch.fx.Proxy(node.args[0], self)[key]) for key in self.known(node.args[0])]
+            return iter(entries if type(value).__name__ == "dict_items" else [entry for _, entry in entries])
+        return iter([obj[i] for i in range(len(value))])
+
+    def keys(self, obj):
         self.tested = obj.node
-        return super().iter(obj)
+        return super().keys(obj) if self.samples is None else list(self.known(obj.node))
+
+    def decides(self, node):
+        """Whether the samples decide what a node's value is."""
+        if self.samples is None or not only_facts(node):
+            return False
+        self.note_decision()
+        return True
+
+    def note_decision(self):
+        where = self.sources.innermost(self._frames()) or {"file": "?", "line": 0}
+        self.decided[f"{where['file']}:{where['line']}"] = None
+
+    def known(self, node):
+        """A node's value on the samples."""
+        todo = [node]
+        self.evaluating = True
+        try:
+            with torch.no_grad():
+                while todo:
+                    n = todo[-1]
+                    missing = [i for i in n.all_input_nodes if i not in self.values]
+                    if n in self.values or not missing:
+                        todo.pop()
+                        if n not in self.values:
+                            if n.op == "placeholder" and n.target not in self.samples and not n.args:
+                                raise Failure(problem("input", f"there is no sample input for '{n.target}', so it cannot decide"))
+                            self.values[n] = self.samples.get(n.target, n.args[0] if n.args else None) if n.op == "placeholder" \
+                                else value_of(n, self.values, self.root)
+                    todo += missing
+        finally:
+            self.evaluating = False
+        return self.values[node]
 
     @staticmethod
     def _frames():
@@ -309,6 +395,59 @@ class BoardTracer(torch.fx.Tracer):
         while frame and frame.f_code is not BoardTracer.trace.__code__:
             yield frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
             frame = frame.f_back
+
+
+@contextlib.contextmanager
+def plain_numbers(tracer):
+    """Where the samples decide, len(), int(), range() and the like of a traced size give a plain number."""
+    if tracer.samples is None:
+        yield
+        return
+
+    def number(convert, fails):
+        def method(proxy, *more):
+            tracer.tested = proxy.node
+            if not tracer.decides(proxy.node):
+                raise TypeError(fails)
+            return convert(tracer.known(proxy.node), *more)
+        return method
+
+    def length(proxy):
+        tracer.tested = proxy.node
+        tracer.note_decision()
+        return len(tracer.known(proxy.node))
+    def made(create):
+        """A function that makes tensors, with plain numbers for sizes where it takes no traced ones."""
+        def plain(value):
+            return tracer.known(value.node) if isinstance(value, torch.fx.Proxy) and tracer.decides(value.node) else \
+                type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+
+        @functools.wraps(create)
+        def method(*args, **kwargs):
+            try:
+                return create(*args, **kwargs)
+            except TypeError:
+                return create(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+        return method
+    makers = {name: getattr(torch, name) for name in ("arange", "zeros", "ones", "full", "empty", "eye", "linspace", "tensor")}
+    methods = {"__len__": length, "__int__": number(int, "int() argument must be a number, not 'Proxy'"),
+               "__float__": number(float, "float() argument must be a number, not 'Proxy'"), "__round__": number(round, "type Proxy doesn't define __round__ method"),
+               "__index__": number(int, "'Proxy' object cannot be interpreted as an integer")}
+    saved = {name: vars(torch.fx.Proxy).get(name) for name in methods}
+    try:
+        for name, method in methods.items():
+            setattr(torch.fx.Proxy, name, method)
+        for name, create in makers.items():
+            setattr(torch, name, made(create))
+        yield
+    finally:
+        for name, create in makers.items():
+            setattr(torch, name, create)
+        for name, method in saved.items():
+            if method:
+                setattr(torch.fx.Proxy, name, method)
+            else:
+                delattr(torch.fx.Proxy, name)
 
 
 @contextlib.contextmanager
@@ -340,25 +479,6 @@ def python_3_11_fixes():
 
 
 # --- what went wrong -------------------------------------------------------------------------------------------------
-
-SIZES = {"size", "dim", "ndimension", "numel", "nelement", "stride", "shape", "ndim"}
-
-
-def only_size(node):
-    """Whether a node's value follows from the sizes of tensors alone, not from what is in them."""
-    todo, seen = [node], set()
-    while todo:
-        n = todo.pop()
-        if n in seen:
-            continue
-        seen.add(n)
-        if n.op == "call_method" and n.target in SIZES or n.op == "call_function" and n.target is getattr and n.args[1] in SIZES:
-            continue
-        if n.op not in ("call_function", "call_method") or not n.all_input_nodes:
-            return False
-        todo += n.all_input_nodes
-    return True
-
 
 def roots_of(node):
     """Names of the placeholders that a node's value comes from."""
@@ -467,8 +587,8 @@ class Culprit:
 def explain(error, culprit):
     """-> kind, what the module does as the rest of a sentence, two lines of a rewrite (before, after) or None"""
     text = first_line(error)
-    size = culprit.node is not None and only_size(culprit.node)
-    on = "the size of its input" if size else "its data"
+    size = culprit.node is not None and only_facts(culprit.node)
+    on = "the size or kind of its input" if size else "its data"
     call, name = culprit.call()
     first = culprit.segment(call.args[0]) if call and call.args else ""
 
@@ -613,7 +733,8 @@ def trace_failure(error, tracer, root, optional=(), prefix=""):
     subject = f"module {path!r}" if path else "the root module"
     tracer.meant = set()
     if kind == "unregistered":
-        return problem(kind, f"{subject} {meaning}; keep such modules in an nn.ModuleList or nn.ModuleDict", path, cls, where)
+        return problem(kind, f"{subject} {meaning}; keep such modules in an nn.ModuleList or nn.ModuleDict", path, cls, where, [
+            {"kind": "leaf", "module": path, "label": "Mark as leaf"}] if path else [])
     fixes, advice = [], []
     if path:
         fixes = [{"kind": "leaf", "module": path, "label": "Mark as leaf"},
@@ -627,6 +748,10 @@ def trace_failure(error, tracer, root, optional=(), prefix=""):
                        "label": f"Fix {name} to {'its default, ' if value is not inspect.Parameter.empty else ''}{v!r}"} for v in choices]
             if choices:
                 advice.append(f"fix an argument (--concrete {name}={choices[0]})")
+    if tracer.samples is None and (kind in ("length", "iteration", "mapping", "membership") or culprit.node is not None and only_facts(culprit.node)
+                                   and kind in ("control_flow", "number", "index", "argument")):
+        fixes.append({"kind": "sizes", "module": path, "label": "Let the sample inputs decide what depends on sizes"})
+        advice.append("let the sample inputs decide what depends on sizes (--sizes)")
     helper = "len" if kind == "length" else helper_of(error, tracer.sources)
     if kind == "scripted" and culprit.call()[1] in culprit.frame.f_globals:
         helper = f"{culprit.frame.f_globals['__name__']}.{culprit.call()[1]}"
@@ -653,6 +778,11 @@ def helper_of(error, sources):
             found = f"{names.get('__name__')}.{code.co_name}" if getattr(function, "__code__", None) is code else None
         step = step.tb_next
     return found
+
+
+def random_states():
+    states = [bytes(torch.get_rng_state().tolist()), random.getstate()]
+    return states + [repr(sys.modules["numpy"].random.get_state())] if "numpy" in sys.modules else states
 
 
 class Slot:
@@ -723,7 +853,7 @@ class Target:
         self.module, self.path = module, path
         self.args, self.kwargs = args, kwargs or {}
         self.concrete = dict(concrete or {})        # fixed by the user
-        self.pins = {}                              # optional arguments that had to be fixed to their defaults
+        self.pins = {}                              # optional arguments that are fixed to their defaults
         self.binding = None
         try:
             self.parameters = inspect.signature(module.forward).parameters
@@ -733,6 +863,13 @@ class Target:
     @property
     def fixed(self):
         return {**self.concrete, **self.pins}
+
+    def samples(self):
+        """name of a placeholder -> value, as far as there are samples"""
+        if self.binding:
+            return self.binding.values
+        names = [p.name for p in self.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        return {**dict(zip(names, self.args or ())), **self.kwargs, **{f"{name}_1": value for name, value in self.fixed.items()}}
 
     def open_arguments(self):
         """Arguments without a sample that might be fixed. -> name -> default"""
@@ -777,17 +914,22 @@ class Tracing:
         self._check_paths()
         self._wrap()
         self.target = Target(root, "", *self._samples(), self.concrete)
+        if options.sizes and self.target.args is None:
+            raise Failure(problem("input", "--sizes lets the sample inputs decide: give them with --input"))
         self.costs = None
 
     def run(self, leaves, target=None, heal=False):
         """-> (graph, tracer, warnings)"""
         target = target or self.target
-        first = None
+        if self.options.sizes and not target.binding:       # what is not given is not there
+            target.pins.update({n: d for n, d in target.open_arguments().items() if d is None})
+        first, kept = None, target.binding
         while True:
             try:
                 return self._once(leaves, target, heal)
             except Failure as failure:
                 if first and failure.problems[0]["line"] == first.problems[0]["line"]:      # got no further
+                    target.pins, target.binding = {}, kept
                     raise first
                 first = failure
                 if not target.remedy(failure):
@@ -795,8 +937,9 @@ class Tracing:
 
     def _once(self, leaves, target, heal):
         before = set(target.module.__dict__)
-        tracer = BoardTracer(self.source.sources, [self.modules[path] for path in leaves], self.options.leaf_class, target.binding, heal)
-        random_state = torch.get_rng_state()
+        tracer = BoardTracer(self.source.sources, [self.modules[path] for path in leaves], self.options.leaf_class, target.binding, heal,
+                             target.samples() if self.options.sizes else None)
+        random_state = random_states()
         try:
             graph = tracer.trace(target.module, target.fixed or None)
         except Exception as error:
@@ -810,12 +953,16 @@ class Tracing:
             failure.meant = tracer.meant
             raise failure from error
         notes = Notes(target.module, graph, tracer)
-        if not torch.equal(random_state, torch.get_rng_state()):
+        if random_state != random_states():
             notes.add("random_constant", "forward draws random numbers while it is traced; they are constants of the graph from now on")
+        if tracer.decided:
+            places = list(tracer.decided)
+            notes.add("sizes", f"the sample inputs decided {'what depends' if len(places) > 1 else 'something that depends'} on sizes or kinds of tensors "
+                      f"({', '.join(places[:5])}{' ...' if len(places) > 5 else ''}); the graph may be wrong for inputs of other sizes")
         for name, value in target.pins.items():
             notes.add("pinned", f"argument '{name}' decides what forward does and has no sample, so it is fixed to its default {value!r}; "
                       f"--concrete {name}=VALUE fixes it to another")
-        if target.binding:
+        if target.binding and list(target.binding.values) != list(target.parameters):
             notes.add("bound", f"forward is traced for the sample inputs given ({', '.join(target.binding.values)}); its other arguments keep their defaults")
         below = target.path + "." if target.path else ""
         return graph, tracer, notes.check([p[len(below):] for p in leaves if p.startswith(below)], target.fixed)
@@ -857,6 +1004,7 @@ class Tracing:
             if call and not Document._is_torch_nn(module) and self.share([path], [])["parameters"]:
                 with contextlib.suppress(Failure):
                     target = Target(module, path, *call)
+                    target.bind()
                     leaves, _ = self.doctor(target)
                     kept, whole = self.share([path], leaves), self.share([path], [])
                     if not leaves or (kept["multiply_adds"] or kept["parameters"]) * 2 > (whole["multiply_adds"] or whole["parameters"]):
@@ -880,7 +1028,14 @@ class Tracing:
         if call is None:
             raise Failure(problem("submodule", f"submodule '{path}' is not called on the sample inputs, so there is nothing to trace it with; "
                                   "name another one or give other inputs", path, class_name(self.modules[path])))
-        return Target(self.modules[path], path, *call)
+        target = Target(self.modules[path], path, *call)
+        try:
+            target.bind()
+        except Failure as failure:
+            found = failure.problems[0]
+            raise Failure(problem("submodule", f"submodule '{path}' cannot be traced on its own: {found['message']}; name one below it", path,
+                                  class_name(self.modules[path]))) from failure
+        return target
 
     def measure(self):
         """Runs the model once on the samples. -> path -> (args, kwargs) of its submodules' first calls; notes multiply-adds by the way"""
@@ -923,7 +1078,7 @@ class Tracing:
         """What it takes to trace like this again."""
         options = self.options
         return {"leaves": options.leaf, "leaf_classes": options.leaf_class, "wraps": options.wrap, "concrete": {k: repr(v) for k, v in target.fixed.items()},
-                "keep_mode": options.keep_mode}
+                "keep_mode": options.keep_mode, "sizes": options.sizes}
 
     def _samples(self):
         """The sample inputs as forward takes them. -> (args, kwargs), or (None, None) where none are given"""
@@ -1026,6 +1181,7 @@ class Notes:
             if aliases[id(self.root.get_submodule(path))] not in called:
                 self.add("unused_leaf", f"leaf '{path}' is never called", path)
         self._hooks(called)
+        self._constants()
         self._arguments(concrete)
         self._training(called)
         return self.list
@@ -1045,6 +1201,13 @@ class Notes:
             else:
                 self.add("hook", f"module '{path}' is traced through and has {hooks} forward hook(s): what they did while tracing "
                          "is in the graph, the hooks themselves are not", path)
+
+    def _constants(self):
+        made = {n.target: read_attribute(self.root, n.target) for n in self.graph.nodes if n.op == "get_attr" and n.target.startswith("_tensor_constant")}
+        if made:
+            shown = [f"{name} ({t.numel()} value{'s' * (t.numel() != 1)} of {str(t.dtype)[6:]})" for name, t in made.items()]
+            self.add("constant", f"tensors that forward makes while it is traced are constants of the graph from now on: {', '.join(shown[:5])}"
+                     f"{' ...' if len(shown) > 5 else ''}")
 
     def _arguments(self, concrete):
         for node in self.graph.nodes:
@@ -1225,9 +1388,21 @@ def facts_of(tensor):
     return list(tensor.shape), str(tensor.dtype).replace("torch.", "")
 
 
+def value_of(node, values, root):
+    """What a node gives, from the values of its inputs."""
+    if node.op == "get_attr":
+        return read_attribute(root, node.target)
+    args, kwargs = fx_node.map_arg((tuple(node.args), dict(node.kwargs)), lambda n: values[n])
+    if node.op == "call_module":
+        return root.get_submodule(node.target)(*args, **kwargs)
+    if node.op == "call_method":
+        return getattr(args[0], node.target)(*args[1:], **kwargs)
+    return node.target(*args, **kwargs)
+
+
 def propagate(graph, root, inputs):
-    """Runs the graph on the sample inputs. -> (node -> tensor facts, what stopped it or None)"""
-    facts, values = {}, dict(inputs)
+    """Runs the graph on the sample inputs. -> (node -> tensor facts, what it gives, what stopped it or None)"""
+    facts, values, output = {}, dict(inputs), None
     last = {}
     for node in graph.nodes:
         for used in node.all_input_nodes:
@@ -1236,30 +1411,21 @@ def propagate(graph, root, inputs):
     for node, user in last.items():
         done.setdefault(user, []).append(node)
     buffers = [(b, b.clone()) for b in root.buffers()]       # in training mode a run changes them
-    modules = dict(root.named_modules())
     try:
         with torch.no_grad():
             for node in graph.nodes:
                 try:
                     if node.op == "placeholder":
                         if node not in values:
-                            return facts, f"there is no sample input for '{node.target}'"
+                            return facts, None, f"there is no sample input for '{node.target}'"
                         value = values[node] = fx_node.map_arg(values[node], lambda n: values[n])
-                    elif node.op == "get_attr":
-                        value = read_attribute(root, node.target)
                     elif node.op == "output":
+                        output = fx_node.map_arg(node.args[0], lambda n: values[n])
                         break
                     else:
-                        args = fx_node.map_arg(node.args, lambda n: values[n])
-                        kwargs = fx_node.map_arg(node.kwargs, lambda n: values[n])
-                        if node.op == "call_module":
-                            value = modules[node.target](*args, **kwargs)
-                        elif node.op == "call_method":
-                            value = getattr(args[0], node.target)(*args[1:], **kwargs)
-                        else:
-                            value = node.target(*args, **kwargs)
+                        value = value_of(node, values, root)
                 except Exception as error:
-                    return facts, f"{node.name} fails on the sample inputs: {first_line(error)}"
+                    return facts, None, f"{node.name} fails on the sample inputs: {first_line(error)}"
                 values[node] = value
                 if isinstance(value, torch.Tensor):
                     facts[node] = facts_of(value)
@@ -1269,7 +1435,7 @@ def propagate(graph, root, inputs):
         with torch.no_grad():
             for buffer, before in buffers:
                 buffer.copy_(before)
-    return facts, None
+    return facts, output, None
 
 
 # --- graph.json ------------------------------------------------------------------------------------------------------
@@ -1684,6 +1850,7 @@ def parse(arguments):
     parser.add_argument("--leaf-class", action="append", default=[], metavar="QUALNAME", help="keeps every module of a class as one node")
     parser.add_argument("--wrap", action="append", default=[], metavar="QUALNAME", help="keeps a function as one call")
     parser.add_argument("--submodule", action="append", default=[], metavar="PATH", help="traces this submodule as a graph of its own; the model around it stays opaque")
+    parser.add_argument("--sizes", action="store_true", help="lets the sample inputs decide what depends on sizes, dtypes and devices")
     parser.add_argument("--keep-mode", action="store_true", help="traces in the mode the module is in; else in eval mode")
     parser.add_argument("--doctor", action="store_true", help="finds a smallest set of leaves that lets the model trace, or submodules that do")
     parser.add_argument("--seed", type=int, default=0, help="for sample inputs given as shapes (0)")
@@ -1704,6 +1871,14 @@ def work(options):
     root = source.load()
     if not options.keep_mode:
         root.eval()
+    try:
+        return trace(root, source, options)
+    except Failure as failure:
+        failure.modules = list(root.named_modules())
+        raise
+
+
+def trace(root, source, options):
     tracing = Tracing(root, source, options)
     progress(0.4, "tracing")
     result = {"ok": True}
@@ -1711,7 +1886,7 @@ def work(options):
     if options.doctor:
         leaves, targets, met = diagnose(tracing)
         covered = [t.path for t, _ in targets] if targets else [""]
-        result.update(leaves=[] if targets else leaves, submodules=[
+        result.update(sizes=options.sizes, leaves=[] if targets else leaves, submodules=[
             {"path": t.path, "class": class_name(t.module), "leaves": inner, **tracing.share([t.path], inner)} for t, inner in targets],
             **tracing.share(covered, leaves + [p for _, inner in targets for p in inner]), problems=met)
         advice(result)
@@ -1740,6 +1915,12 @@ def diagnose(tracing):
         found = failure.problems[0]
         if found["module"] or found["kind"] in ("model", "unregistered"):
             raise
+        if tracing.target.args is not None and not tracing.options.sizes:
+            tracing.options.sizes = True
+            with contextlib.suppress(Failure):
+                leaves, met = tracing.doctor()
+                return leaves, [], failure.problems + met
+            tracing.options.sizes = False
         if tracing.target.args is None:
             found["message"] += "; with --input, --doctor finds the submodules that trace"
             raise
@@ -1759,7 +1940,7 @@ def advice(result):
         return f"{of['parameters']:.1%} of the parameters{adds}"
     options = [f"--submodule {s['path']}{''.join(f' --leaf {leaf}' for leaf in s['leaves'])}" for s in result["submodules"]]
     worth = [f"{s['path']} ({s['class']}) holds {shares(s)}" for s in result["submodules"]]
-    result["advice"] = "\n".join(options or result["leaves"] or ["no leaf is needed"])
+    result["advice"] = "\n".join(["--sizes"] * result["sizes"] + (options or result["leaves"]) or ["no leaf is needed"])
     result["worth"] = "; ".join([*worth, f"quantizable: {shares(result)}"])
 
 
@@ -1773,9 +1954,14 @@ def whole_document(tracing, leaves, archive):
 def graph_document(tracing, target, graph, tracer, notes, archive, prefix):
     inputs, facts = bind_inputs(graph, target), {}
     if target.args is not None:
-        facts, stopped = propagate(graph, target.module, inputs)
+        facts, output, stopped = propagate(graph, target.module, inputs)
+        apart = None if stopped else difference(target, tracing.concrete if not target.path else {}, output)
         if stopped:
             notes.append({"kind": "shapes", "message": f"some shapes are not known: {stopped}", "module": None, "node": None, "file": None, "line": None})
+        elif apart and not {n["kind"] for n in notes} & {"hook", "random_constant", "fixed_branch", "training"}:
+            notes.append({"kind": "differs", "message": f"on the sample inputs the graph does not give what the module gives (largest difference {apart:.3g}): while it is "
+                          "traced, forward goes another way than on tensors, perhaps because of isinstance(); mark the module that does so as a leaf",
+                          "module": None, "node": None, "file": None, "line": None})
     document = Document(target.module, graph, tracer, tracing.source, facts, inputs, notes, archive, prefix)
     contents = document.build()
     contents["options"] = tracing.remembered(target)
@@ -1783,6 +1969,29 @@ def graph_document(tracing, target, graph, tracer, notes, archive, prefix):
         args, kwargs = target.binding.fill({n.target: n for n in graph.nodes if n.op == "placeholder"})
         contents["call"] = {"args": [document._argument(a) for a in args], "kwargs": {k: document._argument(v) for k, v in kwargs.items()}}
     return contents
+
+
+def difference(target, concrete, output):
+    """The largest difference between what a graph gave and what its module gives, where it is more than rounding; else None."""
+    def tensors(value):
+        if isinstance(value, torch.Tensor):
+            return [value]
+        if isinstance(value, dict):
+            value = list(value.values())
+        return [t for v in value for t in tensors(v)] if isinstance(value, (list, tuple)) else []
+    if any(m.training for m in target.module.modules()):
+        return None
+    try:
+        with torch.no_grad():
+            expected = tensors(target.module(*target.args, **target.kwargs, **concrete))
+        found = tensors(output)
+        if [t.shape for t in expected] != [t.shape for t in found]:
+            return math.inf
+        if all(torch.allclose(a.double(), b.double(), 1e-3, 1e-4, equal_nan=True) for a, b in zip(found, expected) if not a.is_complex()):
+            return None
+        return max((a.double() - b.double()).abs().max().item() for a, b in zip(found, expected) if not a.is_complex() and a.numel())
+    except Exception:       # it cannot tell
+        return None
 
 
 def partial_document(tracing, targets, archive):
@@ -1828,7 +2037,7 @@ def main(arguments=None):
             result = work(options)
     except Failure as failure:
         if options.json:
-            print(json.dumps({"ok": False, "problems": failure.problems}))
+            print(json.dumps({"ok": False, "problems": failure.problems, "modules": [[p, class_name(m)] for p, m in failure.modules]}))
         else:
             first = failure.problems[0]
             where = f" ({first['file']}:{first['line']}: {first['source']})" if first["file"] else ""
@@ -1845,6 +2054,14 @@ def main(arguments=None):
     return 0
 
 
+def end(*_):
+    """Ended from outside: with all that the model started, and the temporary file removed on the way out."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGTERM)
+    sys.exit(1)
+
+
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))       # so that a cancelled run removes its temporary file
+    signal.signal(signal.SIGTERM, end)
     sys.exit(main())

@@ -3,6 +3,7 @@
 # WAYS: name of a function that makes a root whose submodule `blk` fails -> the kind that the tracer should report.
 import dataclasses
 import functools
+import random
 import typing
 
 import torch
@@ -382,3 +383,20 @@ class HalfBranches(nn.Module):
 
     def forward(self, x):
         return self.second(self.first(x))
+
+
+class PoolMadeInForward(nn.Module):
+    def forward(self, x):
+        return nn.MaxPool1d(x.size(-1))(x).flatten(1)
+
+
+class MakesConstants(nn.Module):
+    def forward(self, x):
+        return x + torch.arange(4.0) * random.random()
+
+
+class AsksForItsType(nn.Module):
+    """torch.fx follows the branch for what is no tensor."""
+
+    def forward(self, x):
+        return x + 1 if isinstance(x, torch.Tensor) else x

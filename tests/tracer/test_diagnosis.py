@@ -121,6 +121,60 @@ class Signatures(TracerTest):
             self.assertIn("uses", self.trace(source, "--leaf", "uses").nodes)
 
 
+class Sizes(TracerTest):
+    """--sizes: the sample inputs decide what depends on sizes, and the graph gives what the module gives."""
+
+    def test_what_it_makes_trace(self):
+        torch = failing.torch
+        for name in ("branch_on_size", "assertion", "maximum", "length", "loop_over_rows", "star_shape", "star_unpack", "list_of_shape", "loop_over_size",
+                     "integer", "floating", "rounding", "zeros", "tensor_of_size", "membership", "index_of_list"):
+            with self.subTest(name):
+                found, = self.refuse(os.path.join(HERE, "failing.py") + ":" + name)
+                self.assertIn("sizes", [f["kind"] for f in found["fixes"]])
+                archive = self.trace(os.path.join(HERE, "failing.py") + ":" + name, "--input", "2x4", "--sizes")
+                self.assertEqual([k for k in archive.kinds() if k != "constant"], ["sizes"])
+                os.unlink(self.out)
+                module, x = getattr(failing, name)(), torch.randn(2, 4)
+                for constant in archive.json["tensors"]:
+                    if constant.startswith("_tensor_constant"):
+                        setattr(module, constant, archive.tensor(constant))
+                torch.testing.assert_close(torch.fx.GraphModule(module, archive.graph())(x), module(x))
+
+    def test_data_stays_undecided(self):
+        for name in ("branch_on_data", "range_of_data", "item"):
+            with self.subTest(name):
+                found, = self.refuse(os.path.join(HERE, "failing.py") + ":" + name, "--input", "2x4", "--sizes")
+                self.assertEqual(found["kind"], failing.WAYS[name])
+
+    def test_optional_tensors_that_are_not_given_are_not_there(self):
+        archive = self.trace(os.path.join(HERE, "failing.py") + ":Optional", "--input", "2x4", "--sizes")
+        self.assertEqual(archive.kinds(), ["pinned", "pinned"])
+        self.assertNotIn("mul", archive.nodes)
+
+    def test_needs_samples(self):
+        found, = self.refuse(os.path.join(HERE, "failing.py") + ":integer", "--sizes")
+        self.assertIn("--input", found["message"])
+
+    def test_modules_made_on_the_way(self):
+        """nn.MaxPool1d(n)(x) in forward is what it does; one with weights stays an error."""
+        archive = self.trace(os.path.join(HERE, "failing.py") + ":PoolMadeInForward", "--input", "2x4x3")
+        self.assertEqual(archive.nodes["max_pool1d"]["target"], "torch.nn.functional.max_pool1d" if OLD else archive.nodes["max_pool1d"]["target"])
+
+
+class Frozen(TracerTest):
+    """What the trace took for granted."""
+
+    def test_constants(self):
+        archive = self.trace(os.path.join(HERE, "failing.py") + ":MakesConstants", "--input", "2x4")
+        self.assertEqual(archive.kinds(), ["random_constant", "constant"])
+        self.assertIn("_tensor_constant0 (4 values of float32)", archive.json["warnings"][1]["message"])
+
+    def test_a_graph_that_differs_from_its_model(self):
+        archive = self.trace(os.path.join(HERE, "failing.py") + ":AsksForItsType", "--input", "2x4")
+        self.assertEqual(archive.kinds(), ["differs"])
+        self.assertIn("largest difference 1", archive.json["warnings"][0]["message"])
+
+
 class Parts(TracerTest):
     """Submodules as graphs of their own."""
 
@@ -163,8 +217,11 @@ class Parts(TracerTest):
         status, result = self.run_tracer(os.path.join(HERE, "untraceable.py") + ":" + name, "--doctor", "--input", *inputs)
         self.assertEqual(status, 0, result)
         paths = [s["path"] for s in result["submodules"]]
-        print(f"{name}: {', '.join(paths)}: {result['parameters']:.1%} of parameters, {result['multiply_adds']:.1%} of multiply-adds", file=sys.__stdout__)
-        self.assertIn("feature_encoder" if name.startswith("raft") else "backbone", paths)
+        print(f"{name}: {', '.join(paths) or 'whole, sizes by sample'}: {result['parameters']:.1%} of parameters, {result['multiply_adds']:.1%} of multiply-adds", file=sys.__stdout__)
+        if name.startswith("raft"):     # only tests sizes
+            self.assertEqual((result["sizes"], paths, result["leaves"]), (True, [], []))
+        else:
+            self.assertIn("backbone", paths)
         self.assertGreater(result["multiply_adds"], 0.5)
         return result
 
