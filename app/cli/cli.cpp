@@ -11,6 +11,7 @@
 
 #include "model/exec/interpreter.h"
 #include "model/exec/tensor_ops.h"
+#include "model/ir/pinned.h"
 
 namespace fb::cli
 {
@@ -59,9 +60,10 @@ Result<std::vector<Arg>> inputsFor(
     const GraphModule &gm, const std::string &file, const std::vector<std::string> &texts, uint64_t seed)
 {
     const std::vector<NodeId> placeholders = gm.graph.placeholders();
-    std::vector<std::string> names;
+    std::vector<std::string> names; // of what has to be given
     for (NodeId id : placeholders)
-        names.push_back(gm.graph[id].target);
+        if (!pinnedValue(gm.graph, id))
+            names.push_back(gm.graph[id].target);
 
     std::vector<std::string> wanted = texts;
     if (wanted.empty())
@@ -97,19 +99,24 @@ Result<std::vector<Arg>> inputsFor(
 
     std::vector<Arg> values;
     size_t next = 0;
-    for (size_t i = 0; i < names.size(); ++i) {
-        if (auto it = byName.find(names[i]); it != byName.end()) {
+    size_t given = 0; // what follows are defaults, which the interpreter knows
+    for (NodeId id : placeholders) {
+        const Node &n = gm.graph[id];
+        if (std::optional<Arg> pinned = pinnedValue(gm.graph, id))
+            values.push_back(*pinned);
+        else if (auto it = byName.find(n.target); it != byName.end())
             values.emplace_back(it->second);
-        } else if (next < inOrder.size()) {
+        else if (next < inOrder.size())
             values.emplace_back(inOrder[next++]);
-        } else if (const Node &n = gm.graph[placeholders[i]]; !n.args.empty() && !byName.empty()) {
+        else if (n.args.empty())
+            return Error{ file + " needs a value for its input " + n.target + "; give one with --input SHAPE or FILE" };
+        else {
             values.push_back(n.args[0]);
-        } else if (!n.args.empty()) {
-            break;
-        } else {
-            return Error{ file + " needs a value for its input " + names[i] + "; give one with --input SHAPE or FILE" };
+            continue;
         }
+        given = values.size();
     }
+    values.resize(given);
     return values;
 }
 

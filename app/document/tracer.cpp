@@ -1,12 +1,19 @@
 #include "app/document/tracer.h"
 
 #include <QCoreApplication>
+#include <QDir>
 #include <QEventLoop>
 #include <QFileInfo>
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <QRegularExpression>
 #include <QStandardPaths>
+#include <QTimer>
+
+#include <csignal>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 namespace fb
 {
@@ -26,29 +33,147 @@ QStringList TraceRequest::arguments() const
     add(QStringLiteral("--leaf"), leaves);
     add(QStringLiteral("--leaf-class"), leafClasses);
     add(QStringLiteral("--wrap"), wraps);
+    add(QStringLiteral("--submodule"), submodules);
     if (keepMode)
         list << QStringLiteral("--keep-mode");
+    if (sizes)
+        list << QStringLiteral("--sizes");
     if (doctor)
         list << QStringLiteral("--doctor");
     list << QStringLiteral("--seed") << QString::number(seed) << QStringLiteral("--json");
     return list;
 }
 
-QString TraceProblem::sentence() const
+QString TraceProblem::where() const
 {
     QString where = module;
     if (!className.isEmpty())
         where += where.isEmpty() ? className : QStringLiteral(" (%1)").arg(className);
     if (!file.isEmpty())
         where += QStringLiteral("%1%2:%3").arg(where.isEmpty() ? QString() : QStringLiteral(", "), file).arg(line);
+    return where;
+}
+
+QString TraceProblem::sentence() const
+{
+    QString text = where();
     if (!source.isEmpty())
-        where += QStringLiteral(" `%1`").arg(source.trimmed());
-    return where.isEmpty() ? message : where + QStringLiteral(": ") + message;
+        text += QStringLiteral(" `%1`").arg(source.trimmed());
+    return text.isEmpty() ? message : text + QStringLiteral(": ") + message;
 }
 
 QString TraceResult::sentence() const
 {
     return problems.isEmpty() ? error : problems.first().sentence();
+}
+
+QString TraceFix::text() const
+{
+    return kind == QLatin1String("leaf") ? QStringLiteral("%1: %2").arg(label, value) : label;
+}
+
+QStringList pythonsFor(const QString &source)
+{
+    QStringList found{ pythonProgram() };
+    auto offer = [&found](const QString &path) {
+        if (QFileInfo(path).isExecutable() && !found.contains(path))
+            found << path;
+    };
+    QStringList environments{ qEnvironmentVariable("VIRTUAL_ENV"), qEnvironmentVariable("CONDA_PREFIX") };
+    QDir folder = QFileInfo(source.left(source.lastIndexOf(QLatin1Char(':')))).absoluteDir();
+    for (int level = 0; !source.isEmpty() && level < 4; ++level) {
+        for (const QString &name :
+            { QStringLiteral(".venv"), QStringLiteral("venv"), QStringLiteral("env"), QStringLiteral(".conda") })
+            environments << folder.filePath(name);
+        if (!folder.cdUp())
+            break;
+    }
+    const QDir home = QDir::home();
+    for (const QString &name :
+        { QStringLiteral("miniconda3"), QStringLiteral("anaconda3"), QStringLiteral("miniforge3"), QStringLiteral(".conda") }) {
+        environments << home.filePath(name);
+        const QDir inside(home.filePath(name + QStringLiteral("/envs")));
+        for (const QString &environment : inside.entryList(QDir::Dirs | QDir::NoDotAndDotDot))
+            environments << inside.filePath(environment);
+    }
+    for (const QString &environment : environments)
+        if (!environment.isEmpty())
+            offer(environment + QStringLiteral("/bin/python"));
+    for (const QString &name : { QStringLiteral("python3"), QStringLiteral("python") })
+        offer(QStandardPaths::findExecutable(name));
+    return found;
+}
+
+namespace
+{
+
+// The parameters without default in "self, a, b=(1, 2), *, c: int = 3".
+QStringList requiredParameters(const QString &list)
+{
+    QStringList required;
+    int depth = 0;
+    QString part;
+    for (const QChar c : list + QLatin1Char(',')) {
+        depth += QStringLiteral("([{").contains(c) - QStringLiteral(")]}").contains(c);
+        if (c != QLatin1Char(',') || depth) {
+            part += c;
+            continue;
+        }
+        const QString name = part.section(QLatin1Char(':'), 0, 0).trimmed();
+        if (!part.contains(QLatin1Char('=')) && !name.isEmpty() && name != QLatin1String("self")
+            && !name.startsWith(QLatin1Char('*')) && name != QLatin1String("/"))
+            required << name;
+        part.clear();
+    }
+    return required;
+}
+
+// What stands between the parenthesis at `open` and its counterpart.
+QString parenthesized(const QString &text, qsizetype open)
+{
+    int depth = 0;
+    for (qsizetype i = open; i < text.size(); ++i) {
+        depth += (text[i] == QLatin1Char('(')) - (text[i] == QLatin1Char(')'));
+        if (!depth)
+            return text.mid(open + 1, i - open - 1);
+    }
+    return {};
+}
+
+} // namespace
+
+QList<PythonName> pythonNames(const QString &text)
+{
+    QString code = text; // without comments and documentation, which might look like code
+    code.remove(
+        QRegularExpression(QStringLiteral("\"\"\".*?\"\"\"|\'\'\'.*?\'\'\'"), QRegularExpression::DotMatchesEverythingOption));
+    code.remove(QRegularExpression(QStringLiteral("#[^\n]*")));
+    static const QRegularExpression top(QStringLiteral("^(?:(def|class)\\s+(\\w+)|(\\w+)\\s*(?::[^=\\n]+)?=(?!=)\\s*([^\\n]*))"),
+        QRegularExpression::MultilineOption);
+    QList<PythonName> functions, classes, objects;
+    for (auto it = top.globalMatch(code); it.hasNext();) {
+        const QRegularExpressionMatch m = it.next();
+        const qsizetype after = m.capturedEnd();
+        if (m.captured(1) == QLatin1String("def")) {
+            functions.append({ m.captured(2), requiredParameters(parenthesized(code, code.indexOf(QLatin1Char('('), after))) });
+        } else if (m.captured(1) == QLatin1String("class")) {
+            static const QRegularExpression next(QStringLiteral("^\\S"), QRegularExpression::MultilineOption);
+            static const QRegularExpression init(
+                QStringLiteral("^\\s+def\\s+__init__\\s*(?=\\()"), QRegularExpression::MultilineOption);
+            const qsizetype end = code.indexOf(next, after);
+            const QString body = code.mid(after, end < 0 ? -1 : end - after);
+            const QRegularExpressionMatch made = init.match(body);
+            if (body.contains(QLatin1String("def forward")))
+                classes.append({ m.captured(2),
+                    made.hasMatch() ? requiredParameters(parenthesized(body, made.capturedEnd())) : QStringList() });
+        } else if (static const QRegularExpression call(QStringLiteral("^[\\w.]+\\(")); m.captured(4).contains(call)) {
+            objects.append({ m.captured(3), {} });
+        }
+    }
+    QList<PythonName> all = functions + classes + objects;
+    std::stable_partition(
+        all.begin(), all.end(), [](const PythonName &n) { return n.needs.isEmpty() && !n.name.startsWith(QLatin1Char('_')); });
+    return all;
 }
 
 QString pythonProgram(const QString &asked)
@@ -91,11 +216,27 @@ TraceResult parseAnswer(const QByteArray &json)
             p[QLatin1String("message")].toString(), p[QLatin1String("line")].toInt(), {} };
         for (const QJsonValue &f : p[QLatin1String("fixes")].toArray()) {
             const QJsonObject fix = f.toObject();
-            problem.fixes.append({ fix[QLatin1String("kind")].toString(), fix[QLatin1String("module")].toString(),
-                fix[QLatin1String("label")].toString() });
+            auto text = [&fix](const char *key) { return fix[QLatin1String(key)].toString(); };
+            const QString kind = text("kind");
+            const QString value = kind == QLatin1String("leaf-class") ? text("class")
+                : kind == QLatin1String("concrete")                   ? text("argument") + QLatin1Char('=') + text("value")
+                : kind == QLatin1String("wrap")                       ? text("function")
+                : kind == QLatin1String("rewrite")                    ? text("before")
+                                                                      : text("module");
+            problem.fixes.append({ kind, value, text("label"), text("after") });
         }
         result.problems.append(problem);
     }
+    result.sizes = answer[QLatin1String("sizes")].toBool();
+    for (const QJsonValue &leaf : answer[QLatin1String("leaves")].toArray())
+        result.leaves << leaf.toString();
+    for (const QJsonValue &part : answer[QLatin1String("submodules")].toArray()) {
+        result.submodules << part[QLatin1String("path")].toString();
+        for (const QJsonValue &leaf : part[QLatin1String("leaves")].toArray())
+            result.leaves << leaf.toString();
+    }
+    for (const QJsonValue &m : answer[QLatin1String("modules")].toArray())
+        result.modules.append({ m[0].toString(), m[1].toString() });
     for (const QJsonValue &w : answer[QLatin1String("warnings")].toArray())
         result.warnings << (w.isObject() ? w.toObject()[QLatin1String("message")].toString() : w.toString());
     return result;
@@ -117,7 +258,7 @@ Tracer::Tracer(QObject *parent)
 Tracer::~Tracer()
 {
     process_.disconnect(this);
-    process_.kill();
+    kill(SIGKILL);
     process_.waitForFinished(1000);
 }
 
@@ -126,18 +267,40 @@ void Tracer::start(const TraceRequest &request)
     errors_.clear();
     partial_.clear();
     cancelled_ = reported_ = false;
+    group_ = 0;
     program_ = pythonProgram(request.python);
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
     environment.insert(QStringLiteral("PYTHONDONTWRITEBYTECODE"), QStringLiteral("1"));
+    environment.insert(QStringLiteral("PYTHONUNBUFFERED"), QStringLiteral("1"));
     process_.setProcessEnvironment(environment);
     process_.setStandardInputFile(QProcess::nullDevice());
+    // A group of its own, so that what the model starts ends with it, and it ends with us however we end.
+    process_.setChildProcessModifier([] {
+        ::setpgid(0, 0);
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    });
     process_.start(program_, request.arguments());
+    group_ = process_.processId();
+}
+
+void Tracer::kill(int signal)
+{
+    if (group_ > 0)
+        ::kill(-pid_t(group_), signal);
+    if (signal == SIGKILL)
+        group_ = 0;
 }
 
 void Tracer::cancel()
 {
+    if (!isRunning())
+        return;
     cancelled_ = true;
-    process_.kill();
+    kill(SIGTERM); // time to remove its temporary file
+    QTimer::singleShot(100, this, [this, group = group_] {
+        if (group_ == group)
+            kill(SIGKILL);
+    });
 }
 
 void Tracer::readProgress()
@@ -152,6 +315,7 @@ void Tracer::readProgress()
             emit progress(rest.left(space).toDouble(), QString::fromUtf8(space < 0 ? QByteArray() : rest.mid(space + 1)));
         } else {
             errors_ += line + '\n';
+            emit logged(QString::fromUtf8(line));
         }
     }
 }
@@ -161,6 +325,7 @@ void Tracer::finish()
     if (reported_)
         return;
     reported_ = true;
+    kill(SIGKILL); // what the model started and left behind
     readProgress();
     errors_ += partial_;
     TraceResult result = parseAnswer(process_.readAllStandardOutput());

@@ -19,23 +19,28 @@ struct TraceRequest {
     QString output; // OUT.fxt
     QStringList inputs; // SHAPE or FILE each
     QStringList kwargs, concrete; // NAME=...
-    QStringList leaves, leafClasses, wraps;
+    QStringList leaves, leafClasses, wraps, submodules;
     QString python; // empty: the default one, see pythonProgram()
     bool keepMode = false; // trace in the mode the module is in, not in eval mode
     bool doctor = false;
+    bool sizes = false; // the sample inputs decide what depends on sizes
     int seed = 0;
 
     QStringList arguments() const; // of fuseboard_trace.py, with --json
 };
 
+// What to do about a problem: "leaf" and "submodule" (value: path), "leaf-class" (class), "concrete" (NAME=VALUE), "wrap"
+// (function): an option to trace with. "rewrite": how to write the line (value) so that it traces (after).
 struct TraceFix {
-    QString kind, module, label; // "leaf", "blk", "Mark as leaf"
+    QString kind, value, label, after;
+    QString text() const; // "Mark as leaf: blk"
 };
 
 struct TraceProblem {
     QString kind, module, className, file, source, message;
     int line = 0;
     QList<TraceFix> fixes;
+    QString where() const; // "gain (GainLimit), net.py:34"
     QString sentence() const; // "gain (GainLimit), net.py:34 `if peak > 3:`: ..."
 };
 
@@ -46,12 +51,27 @@ struct TraceResult {
     QString error; // one sentence where it failed without problems of its own
     QList<TraceProblem> problems;
     QStringList warnings;
+    QStringList leaves, submodules; // what --doctor found
+    bool sizes = false; // --doctor: it needs TraceRequest::sizes
+    QList<std::pair<QString, QString>> modules; // path and class of all modules, where tracing failed
     QByteArray json; // the tracer's whole answer
     QString sentence() const; // why it failed, in one sentence
 };
 
 // The interpreter: `asked`, else FUSEBOARD_PYTHON, an active virtual environment, the one Fuseboard was built with.
 QString pythonProgram(const QString &asked = {});
+// Interpreters worth offering for a source: pythonProgram(), virtual environments beside it and above, conda's, those on PATH.
+QStringList pythonsFor(const QString &source);
+
+// A name at the top of a Python file that may be a model.
+struct PythonName {
+    QString name;
+    QStringList needs; // arguments without default: it cannot be called as it is
+    bool operator==(const PythonName &) const = default;
+};
+// The functions, classes and objects that a Python text defines at its top level, likely models first. Parsed, not run.
+QList<PythonName> pythonNames(const QString &text);
+
 // A file below resources/: FUSEBOARD_RESOURCES, else beside the program, else the source tree it was built from.
 QString resourcePath(const QString &name);
 
@@ -68,12 +88,15 @@ public:
 
 signals:
     void progress(double fraction, const QString &text);
+    void logged(const QString &line); // what the model and its packages print
     void finished(const fb::TraceResult &result);
 
 private:
     void readProgress();
     void finish();
+    void kill(int signal); // the process and all that it started
     QProcess process_;
+    qint64 group_ = 0;
     QByteArray errors_, partial_;
     QString program_;
     bool cancelled_ = false, reported_ = false;

@@ -753,7 +753,7 @@ void MainWindow::trace(const QString &source)
                     if (fix.kind == QLatin1String("leaf") && row.fix.isEmpty()) {
                         row.fix = fix.label;
                         row.fixKind = fix.kind;
-                        row.fixArgument = fix.module;
+                        row.fixArgument = fix.value;
                     }
                 traceProblems_ << row;
             }
