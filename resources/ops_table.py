@@ -4,7 +4,8 @@ import sys
 
 
 def quoted(text):
-    return json.dumps(text)
+    """A C++ literal; a list is the lines of a body."""
+    return json.dumps(text if isinstance(text, str) else "\n".join(text) + "\n")
 
 
 def main(source, target):

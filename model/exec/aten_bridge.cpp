@@ -57,7 +57,8 @@ std::optional<DType> known(at::ScalarType type)
 // Memory that a handle can describe.
 bool isPlain(const at::Tensor &t)
 {
-    return t.layout() == at::kStrided && t.device().is_cpu() && !t.is_conj() && !t.is_neg() && known(t.scalar_type());
+    return t.layout() == at::kStrided && !t.is_nested() && t.device().is_cpu() && !t.is_conj() && !t.is_neg()
+        && known(t.scalar_type());
 }
 
 std::optional<at::MemoryFormat> memoryFormat(const std::string &name)
@@ -183,7 +184,7 @@ Tensor hold(const at::Tensor &t)
     auto data = std::make_shared<TensorData>();
     data->owner = std::shared_ptr<const void>(new at::Tensor(t), AtenOwner{});
     data->dtype = known(t.scalar_type()).value_or(DType::Float32);
-    if (t.layout() != at::kStrided)
+    if (t.layout() != at::kStrided || t.is_nested())
         return data;
     data->sizes.assign(t.sizes().begin(), t.sizes().end());
     data->strides.assign(t.strides().begin(), t.strides().end());
@@ -211,8 +212,8 @@ Tensor fromAten(const at::Tensor &t)
 {
     if (!t.defined() || isPlain(t))
         return hold(t);
-    if (t.layout() != at::kStrided)
-        throw ExecError("a sparse tensor came out, and only dense ones are supported");
+    if (t.layout() != at::kStrided || t.is_nested())
+        throw ExecError("a sparse or nested tensor came out, and only dense ones are supported");
     if (!t.device().is_cpu())
         throw ExecError("a tensor on " + t.device().str() + " came out, and only the CPU is supported");
     dtypeOf(t.scalar_type());

@@ -47,6 +47,8 @@ Arg argument(const ArgList &args, const Kwargs &kwargs, size_t i, std::string_vi
     return fallback;
 }
 
+} // namespace
+
 bool truth(const Arg &a)
 {
     if (a.isNone())
@@ -63,6 +65,9 @@ bool truth(const Arg &a)
         return aten(a).item().toBool();
     return true;
 }
+
+namespace
+{
 
 int64_t integer(const Arg &a)
 {
@@ -260,22 +265,26 @@ Arg binary(Op op, const Arg &a, const Arg &b)
     return compute(op, a, b);
 }
 
-template <Op op> Arg binaryFunction(const ArgList &args, const Kwargs &)
+template <Op op> Arg binaryFunction(const ArgList &args, const Kwargs &kwargs)
 {
-    return binary(op, at(args, 0), at(args, 1));
+    return binary(op, at(args, 0), args.size() > 1 || kwargs.empty() ? at(args, 1) : kwargs[0].second);
 }
 
 // operator.iadd and friends: in place on tensors, as Python's `+=`.
-template <Op op> Arg inplaceFunction(const ArgList &args, const Kwargs &)
+template <Op op> Arg inplaceFunction(const ArgList &args, const Kwargs &kwargs)
 {
+    const Arg &other = args.size() > 1 || kwargs.empty() ? at(args, 1) : kwargs[0].second;
     if (!tensorOf(at(args, 0)) || op == Op::MatMul)
-        return binary(op, at(args, 0), at(args, 1));
-    return callOperator(std::string(kAten[int(op)]) + "_", { { args[0], {} }, { at(args, 1), {} } });
+        return binary(op, args[0], other);
+    static const std::string name = std::string(kAten[int(op)]) + "_";
+    return callOperator(name, { { args[0], {} }, { other, {} } });
 }
 
 // --- indexing ---
 
 using at::indexing::TensorIndex;
+
+Arg newTensor(const ArgList &args, const Kwargs &kwargs);
 
 TensorIndex oneIndex(const Arg &a)
 {
@@ -294,25 +303,29 @@ TensorIndex oneIndex(const Arg &a)
             = [](const Arg &v) { return v.isNone() ? std::optional<c10::SymInt>() : std::optional<c10::SymInt>(integer(v)); };
         return TensorIndex(at::indexing::Slice(bound(s->start), bound(s->stop), bound(s->step)));
     }
-    int cost = 0;
-    const bool bools = a.sequence() && !a.sequence()->items.empty() && a.sequence()->items[0].as<bool>();
-    if (auto list = toIValue(a, c10::ListType::ofInts(), cost)) {
-        at::Tensor t = at::tensor(list->toIntVector(), at::kLong);
-        return TensorIndex(bools ? t.to(at::kBool) : t);
-    }
+    if (a.sequence()) // nested lists of ints or bools
+        return TensorIndex(aten(newTensor({ a }, {})));
+    if (a.sliceOrRange()) // a range
+        return TensorIndex(aten(newTensor({ Arg::list(itemsOf(a)) }, {})));
     throw ExecError("an index of this kind is not supported");
 }
 
 std::vector<TensorIndex> indices(const Arg &index)
 {
     std::vector<TensorIndex> out;
-    if (const ArgSequence *s = index.sequence(); s && s->kind != ArgSequence::List)
+    // A short list that holds more than numbers is taken for a tuple.
+    const auto composite
+        = [](const Arg &a) { return a.sequence() || a.isNone() || a.as<Tensor>() || a.as<ArgEllipsis>() || a.sliceOrRange(); };
+    if (const ArgSequence *s = index.sequence();
+        s && (s->kind != ArgSequence::List || (s->items.size() < 32 && std::any_of(s->items.begin(), s->items.end(), composite))))
         for (const Arg &item : s->items)
             out.push_back(oneIndex(item));
     else
         out.push_back(oneIndex(index));
     return out;
 }
+
+} // namespace
 
 ArgList itemsOf(const Arg &a)
 {
@@ -339,6 +352,14 @@ ArgList itemsOf(const Arg &a)
     }
     throw ExecError("a sequence was expected");
 }
+
+bool less(const Arg &a, const Arg &b)
+{
+    return truth(binary(Op::Lt, a, b));
+}
+
+namespace
+{
 
 Arg getitem(const ArgList &args, const Kwargs &)
 {
@@ -429,7 +450,7 @@ Arg getattribute(const ArgList &args, const Kwargs &)
         if (*name == "device")
             return ArgDevice{ t.device().str() };
         if (*name == "layout")
-            return ArgLayout{ "torch.strided" };
+            return ArgLayout{ t.is_sparse() ? "torch.sparse_coo" : "torch.strided" };
         if (*name == "ndim")
             return t.dim();
         if (*name == "T")
@@ -450,7 +471,20 @@ Arg getattribute(const ArgList &args, const Kwargs &)
             return t.is_quantized();
         if (*name == "itemsize")
             return int64_t(t.element_size());
-        if (*name == "requires_grad" || *name == "is_cuda" || *name == "is_sparse" || *name == "is_mps" || *name == "is_nested")
+        if (*name == "nbytes")
+            return int64_t(t.nbytes());
+        if (*name == "is_floating_point" || *name == "is_cpu" || *name == "is_leaf" || *name == "is_meta"
+            || *name == "is_complex")
+            return *name == "is_floating_point" ? t.is_floating_point()
+                : *name == "is_complex"         ? t.is_complex()
+                                                : *name != "is_meta" || t.is_meta();
+        if (*name == "names")
+            return Arg::tuple(ArgList(size_t(t.dim())));
+        if (*name == "grad_fn" || *name == "_base" || *name == "name")
+            return {};
+        if (*name == "is_mkldnn" || *name == "is_sparse_csr" || *name == "is_xpu" || *name == "retains_grad"
+            || *name == "requires_grad" || *name == "is_cuda" || *name == "is_sparse" || *name == "is_mps"
+            || *name == "is_nested")
             return false;
         if (*name == "grad")
             return {};
@@ -476,9 +510,9 @@ Arg dimensions(const ArgList &args, const Kwargs &)
 {
     return aten(at(args, 0)).dim();
 }
-Arg numel(const ArgList &args, const Kwargs &)
+Arg numel(const ArgList &args, const Kwargs &kwargs)
 {
-    return aten(at(args, 0)).numel();
+    return aten(argument(args, kwargs, 0, "input")).numel();
 }
 Arg item(const ArgList &args, const Kwargs &)
 {
@@ -512,6 +546,12 @@ Arg assertion(const ArgList &args, const Kwargs &kwargs)
     const Arg message = argument(args, kwargs, 1, "message");
     throw ExecError(message.as<std::string>() ? "the model's own check failed: " + *message.as<std::string>()
                                               : std::string("the model's own check failed"));
+}
+
+// torch.fx's check of an argument that was fixed to None.
+Arg assertNone(const ArgList &args, const Kwargs &kwargs)
+{
+    return at(args, 0).isNone() ? Arg() : assertion({ Arg(false), argument(args, kwargs, 1, "message") }, {});
 }
 
 // torch.tensor(data): nested lists of numbers.
@@ -564,6 +604,15 @@ Arg length(const ArgList &args, const Kwargs &)
 Arg toInteger(const ArgList &args, const Kwargs &)
 {
     const Arg &a = at(args, 0);
+    if (const auto *text = a.as<std::string>()) {
+        size_t end = 0;
+        try {
+            if (const int64_t v = std::stoll(*text, &end); end == text->size())
+                return v;
+        } catch (const std::exception &) {
+        }
+        throw ExecError("'" + *text + "' is no int");
+    }
     if (a.toInt())
         return *a.toInt();
     const double d = std::trunc(number(a));
@@ -573,7 +622,14 @@ Arg toInteger(const ArgList &args, const Kwargs &)
 }
 Arg toFloat(const ArgList &args, const Kwargs &)
 {
-    return number(at(args, 0));
+    if (const auto *text = at(args, 0).as<std::string>()) {
+        char *end = nullptr;
+        const double v = std::strtod(text->c_str(), &end);
+        if (end == text->c_str() || *end)
+            throw ExecError("'" + *text + "' is no float");
+        return v;
+    }
+    return number(args[0]);
 }
 Arg toBool(const ArgList &args, const Kwargs &)
 {
@@ -605,9 +661,13 @@ Arg toSize(const ArgList &args, const Kwargs &)
     return Arg::size(args.empty() ? ArgList{} : itemsOf(args[0]));
 }
 
-template <bool largest> Arg extreme(const ArgList &args, const Kwargs &)
+template <bool largest> Arg extreme(const ArgList &args, const Kwargs &kwargs)
 {
-    const ArgList items = args.size() == 1 ? itemsOf(args[0]) : args;
+    ArgList items = args;
+    for (const auto &[key, value] : kwargs)
+        items.push_back(value);
+    if (items.size() == 1)
+        items = itemsOf(ArgList(items)[0]);
     Arg best = at(items, 0);
     for (const Arg &a : items)
         if (truth(binary(largest ? Op::Gt : Op::Lt, a, best)))
@@ -632,6 +692,8 @@ Arg rounded(const ArgList &args, const Kwargs &k)
 {
     if (tensorOf(at(args, 0)))
         return wrap(aten(args[0]).round());
+    if (args[0].toInt() && (args.size() < 2 || args[1].isNone() || integer(args[1]) >= 0))
+        return args[0];
     if (args.size() > 1 && !args[1].isNone()) {
         const double scale = std::pow(10.0, number(args[1]));
         return std::nearbyint(number(args[0]) * scale) / scale;
@@ -665,29 +727,17 @@ Arg differs(const ArgList &args, const Kwargs &k)
 }
 Arg contains(const ArgList &args, const Kwargs &)
 {
+    if (tensorOf(at(args, 0)))
+        return aten(binary(Op::Eq, args[0], at(args, 1))).any().item().toBool();
+    const auto *whole = args[0].as<std::string>(), *part = at(args, 1).as<std::string>();
+    if (whole && part)
+        return whole->find(*part) != whole->npos;
+    if (const ArgDict *d = args[0].dictionary())
+        return std::any_of(d->items.begin(), d->items.end(), [&](const auto &item) { return item.first == args[1]; });
     for (const Arg &a : itemsOf(at(args, 0)))
         if (a == at(args, 1))
             return true;
     return false;
-}
-
-template <double (*f)(double)> Arg mathFunction(const ArgList &args, const Kwargs &)
-{
-    const double r = f(number(at(args, 0)));
-    if (std::isnan(r) && !std::isnan(number(args[0])))
-        throw ExecError("math domain error");
-    return r;
-}
-template <double (*f)(double)> Arg mathInteger(const ArgList &args, const Kwargs &k)
-{
-    return toInteger({ Arg(f(number(at(args, 0)))) }, k);
-}
-Arg logarithm(const ArgList &args, const Kwargs &)
-{
-    const double x = number(at(args, 0));
-    if (x <= 0)
-        throw ExecError("math domain error");
-    return args.size() > 1 ? std::log(x) / std::log(number(args[1])) : std::log(x);
 }
 
 // --- helpers of call expressions ---
@@ -759,6 +809,157 @@ Arg zeroState(const ArgList &args, const Kwargs &)
     return wrap(at::zeros({ integer(at(args, 1)), batch, integer(at(args, 2)) }, input.options()));
 }
 
+// What `size_average` and `reduce` of the losses meant before there was `reduction`.
+Arg reductionOf(const ArgList &args, const Kwargs &)
+{
+    if (at(args, 0).isNone() && at(args, 1).isNone())
+        return at(args, 2);
+    const bool average = args[0].isNone() || truth(args[0]), reduce = args[1].isNone() || truth(args[1]);
+    return !reduce ? "none" : average ? "mean" : "sum";
+}
+
+Arg isTensor(const ArgList &args, const Kwargs &)
+{
+    return tensorOf(at(args, 0)) != nullptr;
+}
+
+Arg broadcastShapes(const ArgList &args, const Kwargs &)
+{
+    std::vector<int64_t> out;
+    for (const Arg &shape : itemsOf(at(args, 0)))
+        out = at::infer_size(out, shape.toInts().value_or(std::vector<int64_t>{}));
+    return Arg::size(itemsOf(Arg::ints(out)));
+}
+
+// Tensor.type(): "torch.FloatTensor".
+constexpr std::pair<const char *, at::ScalarType> kTypeNames[]
+    = { { "Float", at::kFloat }, { "Double", at::kDouble }, { "Half", at::kHalf }, { "BFloat16", at::kBFloat16 },
+          { "Byte", at::kByte }, { "Char", at::kChar }, { "Short", at::kShort }, { "Int", at::kInt }, { "Long", at::kLong },
+          { "Bool", at::kBool }, { "ComplexFloat", at::kComplexFloat }, { "ComplexDouble", at::kComplexDouble } };
+Arg tensorType(const ArgList &args, const Kwargs &)
+{
+    for (const auto &[name, type] : kTypeNames)
+        if (aten(at(args, 0)).scalar_type() == type)
+            return "torch." + std::string(name) + "Tensor";
+    throw ExecError("this dtype has no tensor type");
+}
+Arg dtypeOfType(const ArgList &args, const Kwargs &)
+{
+    const auto *text = at(args, 0).as<std::string>();
+    const auto *symbol = args[0].as<ArgSymbol>();
+    const std::string given = text ? *text : symbol ? symbol->name : std::string();
+    for (const auto &[name, type] : kTypeNames)
+        if (given == "torch." + std::string(name) + "Tensor")
+            return ArgDType{ "torch." + std::string(dtypeName(dtypeOf(type))) };
+    return args[0];
+}
+
+// A PackedSequence: data, batch_sizes, sorted_indices, unsorted_indices.
+const ArgNamedTuple *packedSequence(const Arg &a)
+{
+    const ArgNamedTuple *n = a.named();
+    return n && n->fields.size() == 4 && n->fields[1].first == "batch_sizes" ? n : nullptr;
+}
+Arg isPacked(const ArgList &args, const Kwargs &)
+{
+    return packedSequence(at(args, 0)) != nullptr;
+}
+Arg packedData(const ArgList &args, const Kwargs &)
+{
+    return packedSequence(at(args, 0))->fields[0].second;
+}
+Arg packedSizes(const ArgList &args, const Kwargs &)
+{
+    return packedSequence(at(args, 0))->fields[1].second;
+}
+Arg packedBatch(const ArgList &args, const Kwargs &)
+{
+    return aten(packedSequence(at(args, 0))->fields[1].second)[0].item().toLong();
+}
+// The batch of a state in the order of a packed input, or back.
+Arg packedOrder(const ArgList &args, const Kwargs &)
+{
+    const ArgNamedTuple *n = packedSequence(at(args, 1));
+    if (!n)
+        return args[0];
+    const auto *which = at(args, 2).as<std::string>();
+    for (const auto &[name, value] : n->fields)
+        if (which && name == *which && !value.isNone())
+            return wrap(aten(args[0]).index_select(1, aten(value)));
+    return args[0];
+}
+Arg packedLike(const ArgList &args, const Kwargs &)
+{
+    const ArgNamedTuple *n = packedSequence(at(args, 1));
+    auto fields = n->fields;
+    fields[0].second = args[0];
+    return Arg::namedTuple(n->type, std::move(fields));
+}
+
+Arg resultType(const ArgList &args, const Kwargs &)
+{
+    const auto type = aten(callOperator("aten::add", { { at(args, 0), {} }, { at(args, 1), {} } })).scalar_type();
+    return ArgDType{ "torch." + std::string(dtypeName(dtypeOf(type))) };
+}
+Arg promoteTypes(const ArgList &args, const Kwargs &)
+{
+    at::ScalarType types[2];
+    for (size_t i = 0; i < 2; ++i) {
+        const auto *d = at(args, i).as<ArgDType>();
+        const auto dtype = d ? dtypeFromName(d->name) : std::nullopt;
+        if (!dtype)
+            throw ExecError("a dtype was expected");
+        types[i] = scalarType(*dtype);
+    }
+    return ArgDType{ "torch." + std::string(dtypeName(dtypeOf(c10::promoteTypes(types[0], types[1])))) };
+}
+// x.to("cpu") leaves the dtype out, which the operator asks for.
+Arg tensorTo(const ArgList &args, const Kwargs &kwargs)
+{
+    ArgList given = args;
+    const bool device = args.size() > 1 && (args[1].as<std::string>() || args[1].as<ArgDevice>() || args[1].isNone());
+    if (device && (args.size() == 2 || args[2].as<bool>())
+        && std::none_of(kwargs.begin(), kwargs.end(), [](const auto &k) { return k.first == "dtype"; }))
+        given.insert(given.begin() + 2, getattribute({ args[0], "dtype" }, {}));
+    std::vector<Operand> operands;
+    for (Arg &a : given)
+        operands.push_back({ std::move(a), {} });
+    KeywordOperands named;
+    for (const auto &[key, value] : kwargs)
+        named.emplace_back(key, Operand{ value, {} });
+    return callOperator("aten::to", operands, named);
+}
+Arg toDevice(const ArgList &args, const Kwargs &)
+{
+    const auto *text = at(args, 0).as<std::string>();
+    return text ? Arg(ArgDevice{ *text + (args.size() > 1 ? ":" + std::to_string(integer(args[1])) : "") }) : args[0];
+}
+Arg choice(const ArgList &args, const Kwargs &)
+{
+    return truth(at(args, 0)) ? at(args, 1) : at(args, 2);
+}
+Arg positive(const ArgList &args, const Kwargs &)
+{
+    return at(args, 0).as<bool>() ? Arg(integer(args[0])) : args[0];
+}
+
+Arg elementSize(const ArgList &args, const Kwargs &)
+{
+    return int64_t(aten(at(args, 0)).element_size());
+}
+Arg no(const ArgList &, const Kwargs &)
+{
+    return false;
+}
+Arg dimOrder(const ArgList &args, const Kwargs &)
+{
+    const at::Tensor t = aten(at(args, 0));
+    std::vector<int64_t> order(size_t(t.dim()));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return t.stride(a) > t.stride(b); });
+    return Arg::ints(order);
+}
+
 const std::unordered_map<std::string_view, PythonFunction> &functions()
 {
     static const std::unordered_map<std::string_view, PythonFunction> table{
@@ -792,8 +993,12 @@ const std::unordered_map<std::string_view, PythonFunction> &functions()
         { "operator.ior", inplaceFunction<Op::Or> },
         { "operator.ixor", inplaceFunction<Op::Xor> },
         { "operator.imatmul", inplaceFunction<Op::MatMul> },
+        { "operator.ilshift", inplaceFunction<Op::LShift> },
+        { "operator.irshift", inplaceFunction<Op::RShift> },
+        { "operator.concat", binaryFunction<Op::Add> },
+        { "operator.iconcat", binaryFunction<Op::Add> },
         { "operator.neg", negative },
-        { "operator.pos", same },
+        { "operator.pos", positive },
         { "operator.abs", absolute },
         { "operator.invert", invert },
         { "operator.inv", invert },
@@ -819,22 +1024,9 @@ const std::unordered_map<std::string_view, PythonFunction> &functions()
         { "builtins.sum", sum },
         { "builtins.abs", absolute },
         { "builtins.round", rounded },
-        { "builtins.pow", binaryFunction<Op::Pow> },
         { "builtins.print", nothing },
-        { "math.sqrt", mathFunction<std::sqrt> },
-        { "math.exp", mathFunction<std::exp> },
-        { "math.log", logarithm },
-        { "math.log2", mathFunction<std::log2> },
-        { "math.log10", mathFunction<std::log10> },
-        { "math.sin", mathFunction<std::sin> },
-        { "math.cos", mathFunction<std::cos> },
-        { "math.tanh", mathFunction<std::tanh> },
-        { "math.floor", mathInteger<std::floor> },
-        { "math.ceil", mathInteger<std::ceil> },
-        { "math.trunc", mathInteger<std::trunc> },
-        { "math.pow", binaryFunction<Op::Pow> },
-        { "math.prod", product },
         { "torch._assert", assertion },
+        { "torch.fx._symbolic_trace._assert_is_none", assertNone },
         { "torch._check", assertion },
         { "torch.tensor", newTensor },
         { "torch.as_tensor", newTensor },
@@ -850,6 +1042,35 @@ const std::unordered_map<std::string_view, PythonFunction> &functions()
         { "prod", product },
         { "is_sequence", isSequence },
         { "stride", stride },
+        { "reduction_of", reductionOf },
+        { "is_tensor", isTensor },
+        { "broadcast_shapes", broadcastShapes },
+        { "tensor_type", tensorType },
+        { "dtype_of_type", dtypeOfType },
+        { "is_packed", isPacked },
+        { "packed_data", packedData },
+        { "packed_sizes", packedSizes },
+        { "packed_batch", packedBatch },
+        { "packed_order", packedOrder },
+        { "packed_like", packedLike },
+        { "torch.result_type", resultType },
+        { "torch.promote_types", promoteTypes },
+        { "torch.Tensor.element_size", elementSize },
+        { "torch.Tensor.dim_order", dimOrder },
+        { "torch.Tensor.is_shared", no },
+        { "torch.Tensor.is_inference", no },
+        { "torch.Tensor.__contains__", contains },
+        { "torch.is_tensor", isTensor },
+        { "torch.typename", tensorType },
+        { "torch._C._set_grad_enabled", nothing },
+        { "torch.Tensor.to", tensorTo },
+        { "torch.device", toDevice },
+        { "torch.asarray", newTensor },
+        { "torch.ops.aten.size", size },
+        { "torch.sym_ite", choice },
+        { "torch.sym_not", negation },
+        { "torch.sym_sum", sum },
+        { "torch._sym_sqrt", numberFunction("math.sqrt") },
         { "dim", dimensions },
         { "numel", numel },
         { "item", item },
@@ -869,11 +1090,13 @@ const std::unordered_map<std::string_view, PythonFunction> &functions()
 
 PythonFunction pythonFunction(std::string_view name)
 {
+    if (const PythonFunction f = numberFunction(name))
+        return f;
     const auto it = functions().find(name);
     return it == functions().end() ? nullptr : it->second;
 }
 
-Arg Evaluation::value(const Expr &e) const
+Arg Evaluation::value(const Expr &e)
 {
     Operand o = evaluate(e);
     if (!o.object.isNone())
@@ -881,15 +1104,72 @@ Arg Evaluation::value(const Expr &e) const
     return std::move(o.arg);
 }
 
-Operand Evaluation::evaluate(const Expr &e) const
+Arg Evaluation::name(const std::string &text)
+{
+    if (const auto it = locals_.find(text); it != locals_.end())
+        return it->second;
+    const size_t dot = text.rfind('.');
+    if (dot != text.npos && locals_.contains(text.substr(0, dot)))
+        return getattribute({ locals_[text.substr(0, dot)], text.substr(dot + 1) }, {});
+    if (auto v = lookup(text))
+        return std::move(*v);
+    if (dot != text.npos)
+        if (auto v = lookup(text.substr(0, dot)); v && !v->isNone())
+            return getattribute({ std::move(*v), text.substr(dot + 1) }, {});
+    throw ExecError("'" + text + "' is not given");
+}
+
+void Evaluation::assign(const std::vector<std::string> &names, Arg value)
+{
+    if (names.size() == 1) {
+        locals_[names[0]] = std::move(value);
+        return;
+    }
+    const ArgList items = itemsOf(value);
+    if (items.size() != names.size())
+        throw ExecError(std::to_string(items.size()) + " values for " + std::to_string(names.size()) + " names");
+    for (size_t i = 0; i < names.size(); ++i)
+        locals_[names[i]] = items[i];
+}
+
+std::optional<Operand> Evaluation::run(const Expr &s, bool last)
+{
+    switch (s.kind) {
+    case Expr::Kind::Block:
+        for (size_t i = 0; i < s.items.size(); ++i)
+            if (auto r = run(s.items[i], last && i + 1 == s.items.size()))
+                return r;
+        return std::nullopt;
+    case Expr::Kind::Assign:
+        assign(s.keywords, value(s.items[0]));
+        return std::nullopt;
+    case Expr::Kind::If:
+        if (truth(value(s.items[0])))
+            return run(s.items[1], last);
+        return s.items.size() > 2 ? run(s.items[2], last) : std::nullopt;
+    case Expr::Kind::For:
+        for (Arg &item : itemsOf(value(s.items[0]))) {
+            assign(s.keywords, std::move(item));
+            if (auto r = run(s.items[1], false))
+                return r;
+        }
+        return std::nullopt;
+    case Expr::Kind::Return:
+        return evaluate(s.items[0]);
+    default: {
+        Operand o = evaluate(s);
+        return last ? std::optional(std::move(o)) : std::nullopt;
+    }
+    }
+}
+
+Operand Evaluation::evaluate(const Expr &e)
 {
     switch (e.kind) {
     case Expr::Kind::Literal:
         return { e.literal, {} };
     case Expr::Kind::Name:
-        if (auto v = lookup(e.text))
-            return { std::move(*v), {} };
-        throw ExecError("'" + e.text + "' is not given");
+        return { name(e.text), {} };
     case Expr::Kind::Sequence: {
         ArgList items;
         for (const Expr &i : e.items)
@@ -909,21 +1189,27 @@ Operand Evaluation::evaluate(const Expr &e) const
             { "!=", binaryFunction<Op::Ne> }, { "<", binaryFunction<Op::Lt> }, { "<=", binaryFunction<Op::Le> },
             { ">", binaryFunction<Op::Gt> }, { ">=", binaryFunction<Op::Ge> }, { "+", binaryFunction<Op::Add> },
             { "-", binaryFunction<Op::Sub> }, { "*", binaryFunction<Op::Mul> }, { "/", binaryFunction<Op::TrueDiv> },
-            { "//", binaryFunction<Op::FloorDiv> }, { "[]", getitem }, { "is", identical } };
+            { "//", binaryFunction<Op::FloorDiv> }, { "%", binaryFunction<Op::Mod> }, { "[]", getitem }, { "is", identical } };
         const Arg a = value(e.items[0]), b = value(e.items[1]);
         return { e.text == "in" ? contains({ b, a }, {}) : operators.at(e.text)({ a, b }, {}), {} };
     }
     case Expr::Kind::Call:
-        break;
+        return call(e);
+    default:
+        return run(e, true).value_or(Operand{});
     }
+}
+
+Operand Evaluation::call(const Expr &e)
+{
     if (e.text == "once") {
         auto it = kept->find(&e);
         if (it == kept->end()) {
-            const Expr &call = e.items.at(0);
+            const Expr &inner = e.items.at(0);
             std::vector<Operand> args;
-            for (const Expr &i : call.items)
+            for (const Expr &i : inner.items)
                 args.push_back(evaluate(i));
-            it = kept->emplace(&e, callBoxed(call.text, args, {}).at(0)).first;
+            it = kept->emplace(&e, callBoxed(inner.text, args, {}).at(0)).first;
         }
         return { {}, it->second };
     }
@@ -941,20 +1227,46 @@ Operand Evaluation::evaluate(const Expr &e) const
     }
     if (e.text.find("::") != std::string::npos)
         return { callOperator(e.text, args, kwargs), {} };
-    if (e.text == "children")
-        return { children(args.at(0).arg), {} };
-    PythonFunction f = pythonFunction(e.text);
-    if (!f)
-        f = pythonFunction("builtins." + e.text);
-    if (!f)
-        throw ExecError("the op table calls '" + e.text + "', which does not exist");
     ArgList plain;
     for (Operand &o : args)
         plain.push_back(std::move(o.arg));
     Kwargs named;
     for (auto &[k, o] : kwargs)
         named.emplace_back(k, std::move(o.arg));
-    return { f(plain, named), {} };
+    if (e.text.starts_with("torch."))
+        return { callFunction(e.text, plain, named), {} };
+    if (e.text.starts_with("F."))
+        return { callFunction("torch.nn.functional." + e.text.substr(2), plain, named), {} };
+    if (e.text == "children_of") {
+        ArgList paths;
+        for (std::string &path : childrenOf(plain.at(0).as<std::string>() ? *plain[0].as<std::string>() : std::string()))
+            paths.emplace_back(std::move(path));
+        return { Arg::list(std::move(paths)), {} };
+    }
+    std::string callee = e.text;
+    if (callee == "module") { // by a computed path
+        const auto *path = plain.at(0).as<std::string>();
+        callee = path ? *path : std::string();
+        plain.erase(plain.begin());
+    }
+    if (child)
+        if (auto r = child(callee, plain, named))
+            return { std::move(*r), {} };
+    if (const size_t dot = callee.rfind('.'); dot != callee.npos) {
+        plain.insert(plain.begin(), name(callee.substr(0, dot)));
+        return { callMethod(callee.substr(dot + 1), plain, named), {} };
+    }
+    PythonFunction f = pythonFunction(callee);
+    if (!f)
+        f = pythonFunction("builtins." + callee);
+    if (!f)
+        f = pythonFunction("math." + callee);
+    if (f)
+        return { f(plain, named), {} };
+    if (const auto v = lookup(callee)) // a function that the module keeps
+        if (const auto *symbol = v->as<ArgSymbol>())
+            return { callFunction(symbol->name, plain, named), {} };
+    throw ExecError("the op table calls '" + callee + "', which does not exist");
 }
 
 } // namespace fb

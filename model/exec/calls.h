@@ -20,17 +20,36 @@ using PythonFunction = Arg (*)(const ArgList &args, const Kwargs &kwargs);
 // name.
 PythonFunction pythonFunction(std::string_view name);
 
+// The same for math.* and the builtins that only know numbers and sequences (numbers.cpp).
+PythonFunction numberFunction(std::string_view name);
+ArgList itemsOf(const Arg &a); // of anything that Python iterates over
+bool truth(const Arg &a);
+bool less(const Arg &a, const Arg &b);
+
 // nn.MultiheadAttention.forward: query, key, value, embed_dim, num_heads and the rest by name.
 Arg multiHeadAttention(const ArgList &args, const Kwargs &kwargs);
+
+// A function as Node::target names it, or a method, as the interpreter would run it.
+Arg callFunction(const std::string &target, const ArgList &args, const Kwargs &kwargs);
+Arg callMethod(const std::string &name, const ArgList &args, const Kwargs &kwargs);
 
 // One evaluation of a call expression.
 struct Evaluation {
     std::function<std::optional<Arg>(std::string_view name)> lookup;
-    std::function<Arg(Arg input)> children; // `children(x)`: the module's children, one after the other
+    // Calls the child module of that path; nothing where there is none.
+    std::function<std::optional<Arg>(const std::string &path, const ArgList &args, const Kwargs &kwargs)> child;
+    std::function<std::vector<std::string>(const std::string &path)> childrenOf; // paths
     std::unordered_map<const Expr *, c10::IValue> *kept = nullptr; // what `once(...)` keeps: packed weights
 
-    Operand evaluate(const Expr &e) const;
-    Arg value(const Expr &e) const;
+    Operand evaluate(const Expr &e);
+    Arg value(const Expr &e);
+
+private:
+    Arg name(const std::string &text);
+    Operand call(const Expr &e);
+    std::optional<Operand> run(const Expr &statement, bool last); // of `return`, or of the last statement
+    void assign(const std::vector<std::string> &names, Arg value);
+    std::unordered_map<std::string, Arg> locals_;
 };
 
 } // namespace fb

@@ -101,7 +101,7 @@ std::optional<std::vector<c10::IValue>> fill(
             ArgList items;
             for (size_t k = s.index; k < args.size(); ++k)
                 items.push_back(args[k].arg);
-            v = convert({ Arg::list(std::move(items)), {} }, wanted[i], cost);
+            v = convert({ Arg::list(std::move(items)), {} }, wanted[i], ++cost);
             break;
         }
         case Source::OutItem: {

@@ -25,6 +25,51 @@ public:
         next();
     }
 
+    // One line of a body; `block` is true for one that opens a deeper one.
+    Expr statement(bool &block)
+    {
+        block = false;
+        Expr e;
+        if (accept("if") || token_ == "elif" || token_ == "else") {
+            e.kind = Expr::Kind::If;
+            e.text = token_ == "elif" || token_ == "else" ? token_ : "if";
+            if (e.text != "if")
+                next();
+            if (e.text != "else")
+                e.items.push_back(conditional());
+            block = true;
+        } else if (accept("for")) {
+            e.kind = Expr::Kind::For;
+            e.keywords = names();
+            expect("in");
+            e.items.push_back(conditional());
+            block = true;
+        } else if (accept("return")) {
+            e.kind = Expr::Kind::Return;
+            e.items.push_back(conditional());
+        } else {
+            e = conditional();
+            if (token_ == "," || token_ == "=") {
+                std::vector<Expr> targets{ std::move(e) };
+                while (accept(","))
+                    targets.push_back(conditional());
+                expect("=");
+                e = { .kind = Expr::Kind::Assign };
+                for (const Expr &t : targets) {
+                    if (t.kind != Expr::Kind::Name)
+                        throw SyntaxError{ "only names are assigned to" };
+                    e.keywords.push_back(t.text);
+                }
+                e.items.push_back(conditional());
+            }
+        }
+        if (block)
+            expect(":");
+        if (!token_.empty())
+            throw SyntaxError{ "unexpected '" + token_ + "'" };
+        return e;
+    }
+
     Expr whole()
     {
         Expr e = conditional();
@@ -34,6 +79,15 @@ public:
     }
 
 private:
+    std::vector<std::string> names()
+    {
+        std::vector<std::string> out;
+        do {
+            out.push_back(token_);
+            next();
+        } while (accept(","));
+        return out;
+    }
     void next()
     {
         while (at_ < text_.size() && text_[at_] == ' ')
@@ -126,7 +180,7 @@ private:
         if (level == 2)
             return primary();
         Expr e = arithmetic(level + 1);
-        const std::initializer_list<const char *> sums{ "+", "-" }, products{ "*", "//", "/" };
+        const std::initializer_list<const char *> sums{ "+", "-" }, products{ "*", "//", "/", "%" };
         for (bool again = true; again;) {
             again = false;
             for (const std::string op : level == 0 ? sums : products)
@@ -181,7 +235,7 @@ private:
             return Expr{ .kind = Expr::Kind::Literal, .literal = std::move(*literal) };
         if (!std::isalpha(uint8_t(word[0])) && word[0] != '_')
             throw SyntaxError{ "unexpected '" + word + "'" };
-        if (word.starts_with("torch."))
+        if (word.starts_with("torch.") && token_ != "(")
             return Expr{ .kind = Expr::Kind::Literal, .literal = ArgDType{ word } };
         if (!accept("("))
             return Expr{ .kind = Expr::Kind::Name, .text = word };
@@ -206,11 +260,52 @@ private:
     std::string token_;
 };
 
+// The lines from `at` on that are indented as the first of them; `at` moves behind them.
+Expr block(const std::vector<std::string_view> &lines, size_t &at)
+{
+    const auto indent = [](std::string_view line) { return std::min(line.find_first_not_of(' '), line.size()); };
+    Expr out{ .kind = Expr::Kind::Block };
+    const size_t depth = indent(lines.at(at));
+    while (at < lines.size() && indent(lines[at]) >= depth) {
+        bool opens = false;
+        Expr e = Parser(lines[at++]).statement(opens);
+        if (opens)
+            e.items.push_back(block(lines, at));
+        if (e.kind == Expr::Kind::If && e.text != "if") { // belongs to the chain before it
+            Expr *chain = out.items.empty() ? nullptr : &out.items.back();
+            while (chain && chain->kind == Expr::Kind::If && chain->items.size() == 3)
+                chain = &chain->items[2].items.front();
+            if (!chain || chain->kind != Expr::Kind::If)
+                throw SyntaxError{ "'" + e.text + "' without if" };
+            if (e.text == "else") {
+                chain->items.push_back(std::move(e.items[0]));
+            } else {
+                Expr nested{ .kind = Expr::Kind::Block };
+                nested.items.push_back(std::move(e));
+                chain->items.push_back(std::move(nested));
+            }
+            continue;
+        }
+        out.items.push_back(std::move(e));
+    }
+    return out;
+}
+
 } // namespace
 
 Result<std::shared_ptr<const Expr>> parseExpression(std::string_view text)
 {
     try {
+        if (text.find('\n') != text.npos) {
+            std::vector<std::string_view> lines;
+            for (size_t start = 0; start < text.size();) {
+                const size_t end = std::min(text.find('\n', start), text.size());
+                lines.push_back(text.substr(start, end - start));
+                start = end + 1;
+            }
+            size_t at = 0;
+            return std::make_shared<const Expr>(block(lines, at));
+        }
         return std::make_shared<const Expr>(Parser(text).whole());
     } catch (const SyntaxError &e) {
         return Error{ "the call expression '" + std::string(text) + "' does not parse: " + e.what };

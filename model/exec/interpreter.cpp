@@ -114,6 +114,13 @@ private:
     std::vector<std::pair<std::string_view, Arg>> values_;
 };
 
+// As torch's own allocations are: what the kernels compute may differ in the last bit where memory is not.
+Tensor aligned(const Tensor &t)
+{
+    constexpr uintptr_t kAlignment = 64;
+    return fromAten(reinterpret_cast<uintptr_t>(t->data) % kAlignment == 0 ? toAten(t) : toAten(t).clone());
+}
+
 std::optional<Arg> defaultOf(std::span<const OpParam> params, std::string_view name)
 {
     for (const OpParam &p : params)
@@ -149,14 +156,20 @@ Call resolveMethod(const std::string &name)
                 return pythonCall(f);
         if (plain == "len")
             return pythonCall(pythonFunction("builtins.len"));
+        if (plain == "rdiv")
+            return resolveMethod("__rtruediv__");
         if (plain.starts_with('r'))
             if (const auto f = pythonFunction("operator." + plain.substr(1)))
                 return [f](const ArgList &args, const Kwargs &kwargs, const RunState &) {
                     ArgList swapped = args;
+                    for (const auto &[key, value] : kwargs)
+                        swapped.push_back(value);
                     std::reverse(swapped.begin(), swapped.end());
-                    return f(swapped, kwargs);
+                    return f(swapped, {});
                 };
     }
+    if (const auto f = pythonFunction("torch.Tensor." + name))
+        return pythonCall(f);
     if (const OpInfo *op = findMethod(name); op && !op->call.empty())
         return expressionCall(*op);
     if (!operatorExists("aten::" + name))
@@ -198,11 +211,40 @@ Call resolveFunction(const std::string &target)
     if (!target.starts_with("torch.ops."))
         if (const OpInfo *op = findFunction(target); op && !op->call.empty())
             return expressionCall(*op);
-    const auto name = operatorOf(target);
+    auto name = operatorOf(target);
+    if (name && name->starts_with("prims::") && !operatorExists(*name)) // written in Python, where ATen has the same
+        name = "aten" + name->substr(5, name->rfind(".default") - 5);
     if (!name || !operatorExists(*name))
         throw ExecError("the function " + target + " is not known to torch's operators; mark the module that calls it as a leaf");
     return operatorCall(*name);
 }
+
+} // namespace
+
+Arg callFunction(const std::string &target, const ArgList &args, const Kwargs &kwargs)
+{
+    thread_local std::unordered_map<std::string, Call> known;
+    auto it = known.find(target);
+    if (it == known.end())
+        it = known.emplace(target, resolveFunction(target)).first;
+    const RunOptions none;
+    const Call call = it->second; // its own calls may make the table grow
+    return call(args, kwargs, { &none });
+}
+
+Arg callMethod(const std::string &name, const ArgList &args, const Kwargs &kwargs)
+{
+    thread_local std::unordered_map<std::string, Call> known;
+    auto it = known.find(name);
+    if (it == known.end())
+        it = known.emplace(name, resolveMethod(name)).first;
+    const RunOptions none;
+    const Call call = it->second;
+    return call(args, kwargs, { &none });
+}
+
+namespace
+{
 
 // Opens TorchScript without running any of its code: objects that restore themselves by code are refused.
 std::shared_ptr<torch::jit::Module> loadScript(const std::string &bytes)
@@ -251,13 +293,15 @@ Call scriptCall(const ModuleInfo &info)
 }
 
 // A module's names: arguments of forward, then tensors, then facts, then defaults.
+Call resolveModule(const GraphModule &gm, const std::string &path);
+
 struct BoundModule {
     const GraphModule &gm;
     const ModuleInfo &info;
     const OpInfo *op = nullptr;
     std::shared_ptr<const Expr> call{};
     std::unordered_map<std::string, Arg> tensors{};
-    std::vector<Call> children{};
+    std::unordered_map<std::string, Call> children{}; // by path within this one
     std::unordered_map<const Expr *, c10::IValue> kept{};
     at::QEngine keptFor = at::QEngine::NoQEngine;
 
@@ -286,7 +330,19 @@ struct BoundModule {
         const size_t dot = name.rfind('.'); // out_proj.weight
         const std::string path = joinPath(info.path, dot == name.npos ? std::string_view() : name.substr(0, dot));
         if (const Tensor t = dot == name.npos ? gm.moduleTensor(info.path, name) : gm.moduleTensor(path, name.substr(dot + 1)))
-            return tensors[key] = fromAten(changes() ? toAten(t).clone() : toAten(t));
+            return tensors[key] = changes() ? hold(toAten(t).clone()) : aligned(t);
+        if (dot != name.npos)
+            if (const ModuleInfo *child = gm.modules.find(path)) {
+                const std::string_view fact = name.substr(dot + 1);
+                if (std::find(child->none.begin(), child->none.end(), fact) != child->none.end())
+                    return Arg();
+                if (fact == "training")
+                    return child->training;
+                if (fact == "__class__")
+                    return child->className;
+                if (const Arg *v = child->attr(fact))
+                    return *v;
+            }
         if (std::find(info.none.begin(), info.none.end(), key) != info.none.end())
             return Arg();
         if (const Arg *fact = info.attr(name)) {
@@ -298,11 +354,28 @@ struct BoundModule {
             return v;
         if (auto v = defaultOf(op->params, name))
             return v;
-        return Arg();
+        return dot == name.npos ? std::optional<Arg>(Arg()) : std::nullopt;
+    }
+
+    const Call *child(const std::string &path)
+    {
+        const auto it = children.find(path);
+        if (it != children.end())
+            return &it->second;
+        const std::string whole = joinPath(info.path, path);
+        return path.empty() || !gm.modules.contains(whole) ? nullptr : &(children[path] = resolveModule(gm, whole));
+    }
+
+    std::vector<std::string> childrenOf(const std::string &path) const
+    {
+        std::vector<std::string> out;
+        const std::string own = path.empty() ? info.path : joinPath(info.path, path), prefix = own.empty() ? "" : own + ".";
+        for (const auto &[whole, m] : gm.modules)
+            if (!whole.empty() && whole.starts_with(prefix) && whole.find('.', prefix.size()) == whole.npos)
+                out.push_back(joinPath(path, whole.substr(prefix.size())));
+        return out;
     }
 };
-
-Call resolveModule(const GraphModule &gm, const std::string &path);
 
 Call moduleCall(const GraphModule &gm, const ModuleInfo &info, const OpInfo &op)
 {
@@ -310,12 +383,6 @@ Call moduleCall(const GraphModule &gm, const ModuleInfo &info, const OpInfo &op)
     m->call = op.moduleCall.empty() ? nullptr : expression(op.moduleCall);
     if (!m->call && op.aten.empty())
         throw ExecError("the op table does not say how " + info.className + " runs");
-    if (op.moduleCall.find("children(") != op.moduleCall.npos) {
-        const std::string prefix = info.path + ".";
-        for (const auto &[path, child] : gm.modules)
-            if (path.starts_with(prefix) && path.find('.', prefix.size()) == path.npos)
-                m->children.push_back(resolveModule(gm, path));
-    }
     return [m](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
         if (!m->call)
             return callOperator(std::string(m->op->aten), operands(args), operands(kwargs));
@@ -327,11 +394,11 @@ Call moduleCall(const GraphModule &gm, const ModuleInfo &info, const OpInfo &op)
         Evaluation evaluation;
         evaluation.lookup = [&](std::string_view name) { return m->lookup(bound, name); };
         evaluation.kept = &m->kept;
-        evaluation.children = [&](Arg value) {
-            for (const Call &child : m->children)
-                value = child({ std::move(value) }, {}, run);
-            return value;
+        evaluation.child = [&](const std::string &path, const ArgList &a, const Kwargs &k) -> std::optional<Arg> {
+            const Call *child = m->child(path);
+            return child ? std::optional((*child)(a, k, run)) : std::nullopt;
         };
+        evaluation.childrenOf = [&](const std::string &path) { return m->childrenOf(path); };
         return evaluation.value(*m->call);
     };
 }
@@ -354,7 +421,7 @@ Call resolveModule(const GraphModule &gm, const std::string &path)
         return [&gm, info](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
             if (!run.options->modules)
                 throw ExecError(onlyInPython(*info) + "; start the Python worker (--worker) to run it");
-            auto r = run.options->modules->run(gm, info->path, args, kwargs, run.options->cancel);
+            auto r = run.options->modules->run(gm, info->path, args, kwargs, *run.options);
             if (!r)
                 throw ExecError(r.message());
             return std::move(*r);
@@ -474,7 +541,7 @@ struct Interpreter::Impl {
             if (n.op == Opcode::GetAttr) {
                 const Tensor t = gm.tensor(n.target);
                 if (t)
-                    step.constant = fromAten(toAten(t));
+                    step.constant = aligned(t);
                 else
                     step.problem = "the archive holds no tensor '" + n.target + "'";
             } else {

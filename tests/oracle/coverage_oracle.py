@@ -12,6 +12,7 @@ import contextlib
 import inspect
 import itertools
 import json
+import operator
 import os
 import sys
 import types
@@ -155,6 +156,10 @@ class Archive:
             result, call = result.to_dense(), graph.call_method("to_dense", (call,))
         elif isinstance(result, torch.Tensor) and result.is_quantized:
             result, call = result.int_repr(), graph.call_method("int_repr", (call,))
+        if "empty" in title.split(" ")[0] and isinstance(result, torch.Tensor):     # whatever was in that memory
+            result, call = torch.zeros_like(result), graph.call_function(torch.zeros_like, (call,))
+        elif "_ctc_loss" in title.split(" ")[0]:
+            result, call = result[0], graph.call_function(operator.getitem, (call, 0))
         changed = [(i, t) for i, t in enumerate(held) if t.shape != before[i].shape or not torch.equal(t.nan_to_num() if t.is_floating_point() else t,
                                                                                                        before[i].nan_to_num() if t.is_floating_point() else before[i])]
         given = (call, *(nodes[id(held[i])] for i, _ in changed))
@@ -198,7 +203,7 @@ class AtenCalls(TorchDispatchMode):
         self.wanted, self.found = wanted, []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if self.wanted[func] > 0:
+        if func.namespace == "aten" and self.wanted[func] > 0:
             self.wanted[func] -= 1
             self.found.append((func, *copied((args, kwargs or {}))))
         return func(*args, **(kwargs or {}))
