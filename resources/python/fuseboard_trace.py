@@ -422,14 +422,15 @@ def plain_numbers(tracer):
             return tracer.known(value.node) if isinstance(value, torch.fx.Proxy) and tracer.decides(value.node) else \
                 type(value)(map(plain, value)) if type(value) in (list, tuple) else value
 
-        @functools.wraps(create)
+        @functools.wraps(create, updated=())
         def method(*args, **kwargs):
             try:
                 return create(*args, **kwargs)
             except TypeError:
                 return create(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
         return method
-    makers = {name: getattr(torch, name) for name in ("arange", "zeros", "ones", "full", "empty", "eye", "linspace", "tensor")}
+    makers = {name: getattr(torch, name) for name in ("arange", "zeros", "ones", "full", "empty", "eye", "linspace", "tensor", "finfo", "iinfo")}
+    shapers = ("expand", "view", "reshape", "repeat", "new_zeros", "new_ones", "new_full", "new_empty", "to")       # of tensors that are not traced
     methods = {"__len__": length, "__int__": number(int, "int() argument must be a number, not 'Proxy'"),
                "__float__": number(float, "float() argument must be a number, not 'Proxy'"), "__round__": number(round, "type Proxy doesn't define __round__ method"),
                "__index__": number(int, "'Proxy' object cannot be interpreted as an integer")}
@@ -439,8 +440,12 @@ def plain_numbers(tracer):
             setattr(torch.fx.Proxy, name, method)
         for name, create in makers.items():
             setattr(torch, name, made(create))
+        for name in shapers:
+            setattr(torch.Tensor, name, made(getattr(torch.Tensor, name)))
         yield
     finally:
+        for name in shapers:
+            delattr(torch.Tensor, name)
         for name, create in makers.items():
             setattr(torch, name, create)
         for name, method in saved.items():
@@ -546,6 +551,14 @@ class Culprit:
             if isinstance(value, torch.fx.Proxy) and not isinstance(self.parents.get(name), ast.Attribute):
                 return value.node
 
+    def facts(self):
+        """Whether the value meant follows from sizes and the like alone. (Of `x.dtype` there is no node until it is used.)"""
+        if self.node is not None and only_facts(self.node):
+            return True
+        named = ast.walk(self.expression) if isinstance(self.expression, ast.Call) else ()
+        return any(isinstance(n, ast.Attribute) and n.attr in FACTS and isinstance(n.value, ast.Name)
+                   and isinstance(self.frame.f_locals.get(n.value.id), torch.fx.Proxy) for n in named if n is not self.expression.func)
+
     def segment(self, node):
         return ast.get_source_segment(self.text, node) or ""
 
@@ -587,7 +600,7 @@ class Culprit:
 def explain(error, culprit):
     """-> kind, what the module does as the rest of a sentence, two lines of a rewrite (before, after) or None"""
     text = first_line(error)
-    size = culprit.node is not None and only_facts(culprit.node)
+    size = culprit.facts()
     on = "the size or kind of its input" if size else "its data"
     call, name = culprit.call()
     first = culprit.segment(call.args[0]) if call and call.args else ""
@@ -615,7 +628,7 @@ def explain(error, culprit):
         table, index = (culprit.segment(sub.value), culprit.segment(sub.slice)) if sub else ("table", "i")
         return "index" if size else "data_dependent", f"takes an entry of a Python list by {on}", (
             f"{table}[{index}]", f"torch.tensor({table})[{index.replace('.item()', '')}]")
-    if re.search(r"cannot be interpreted as an integer|^(int|float|complex)\(\) argument|must be real number|__round__|__index__ returned|__(int|float|complex)__|__cuda_array_interface__",
+    if re.search(r"cannot be interpreted as an integer|^(int|float|complex)\(\) argument|must be real number|__round__|__index__ (?:returned|method)|__(int|float|complex)__|__cuda_array_interface__",
                  text) and not numpy_call(culprit):
         shown = f"{name}()" if name else "a plain number"
         meaning = f"turns {'a traced size' if size else 'its data'} into a plain Python number with {shown}" if name else \
@@ -635,9 +648,11 @@ def explain(error, culprit):
         return "unregistered", "calls a module that is not registered as its submodule", None
     if "co_varnames is too small" in text or "cannot be part of *args" in text:
         return "signature", "takes *args or **kwargs through a decorator, which torch.fx cannot bind", None
-    called = re.match(r"(\w+)\(\)", text)
-    if isinstance(error, TypeError) and called and hasattr(torch, called.group(1)):
+    called = re.match(r"(?:torch\.)?(\w+)\(\)", text)
+    if isinstance(error, TypeError) and called and (hasattr(torch, called.group(1)) or hasattr(torch.Tensor, called.group(1))):
         shown = called.group(1)
+        if not hasattr(torch, shown):
+            return "argument", f"calls {shown}() of a tensor with a traced value where it needs a plain number", None
         rest = ", ".join(culprit.segment(a) for a in call.args) if call else "n"
         new = {"zeros": "new_zeros", "ones": "new_ones", "empty": "new_empty", "full": "new_full"}.get(shown)
         return "argument", f"calls torch.{shown}() with a traced value where it needs a plain number", (f"torch.{shown}({rest})", f"x.{new}({rest})") if new else None
@@ -748,8 +763,7 @@ def trace_failure(error, tracer, root, optional=(), prefix=""):
                        "label": f"Fix {name} to {'its default, ' if value is not inspect.Parameter.empty else ''}{v!r}"} for v in choices]
             if choices:
                 advice.append(f"fix an argument (--concrete {name}={choices[0]})")
-    if tracer.samples is None and (kind in ("length", "iteration", "mapping", "membership") or culprit.node is not None and only_facts(culprit.node)
-                                   and kind in ("control_flow", "number", "index", "argument")):
+    if tracer.samples is None and (kind in ("length", "iteration", "mapping", "membership") or culprit.facts() and kind in ("control_flow", "number", "index", "argument")):
         fixes.append({"kind": "sizes", "module": path, "label": "Let the sample inputs decide what depends on sizes"})
         advice.append("let the sample inputs decide what depends on sizes (--sizes)")
     helper = "len" if kind == "length" else helper_of(error, tracer.sources)
@@ -1473,11 +1487,11 @@ def opaque(value):
 
 
 def symbol(value):
-    """A name, and where Python prints the value otherwise how it does."""
+    """A name, and how Python prints what it stands for."""
     texts = {"name": qualified(value), "repr": shown(value), "str": shown(value, str)}
     if texts["str"] == texts["repr"]:
         del texts["str"]
-    return texts if texts["repr"] != texts["name"] else texts["name"]
+    return texts
 
 
 @functools.lru_cache(maxsize=None)
@@ -1704,6 +1718,9 @@ class Document:
             with contextlib.suppress(Exception):        # not kept, or a property that fails
                 value = getattr(module, name)
                 facts[name] = True if isinstance(value, (torch.Tensor, torch.nn.Module)) else self._argument(value)
+        for name in getattr(type(module), "__constants__", ()):     # PairwiseDistance keeps its p as norm
+            if name not in facts and len(facts) < len(constructor_parameters(type(module))) and hasattr(module, name):
+                facts[name] = self._argument(getattr(module, name))
         return facts
 
     def _script(self, module, entry):

@@ -204,7 +204,8 @@ private slots:
         QVERIFY(!panel_->isRunning()); // Enter there adds an option
         click("traceRun");
         QVERIFY(done());
-        QVERIFY(find<QLabel>("traceProblem")->text().contains(QLatin1String("did you mean 'nets.Blk'?"))); // a near match
+        const QString hint = find<QLabel>("traceProblem")->text();
+        QVERIFY2(hint.contains(QLatin1String("did you mean 'nets.Blk'?")), qPrintable(hint)); // a near match
         auto *list = find<QListWidget>("traceLeaves");
         list->setFocus();
         list->setCurrentRow(0);

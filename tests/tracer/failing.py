@@ -151,6 +151,21 @@ def item(self, x):
     return x * [1, 2, 3][(x.sum() > 0).long().item()]
 
 
+@way("number")
+def slice_of_plain_tensor(self, x):
+    return x + torch.arange(10.0)[1:x.shape[1] + 1]
+
+
+@way("argument")
+def expand_plain_tensor(self, x):
+    return x + torch.ones(4).expand(x.shape[0], 4)
+
+
+@way("argument")
+def limits_of_dtype(self, x):
+    return x.clamp(min=torch.finfo(x.dtype).min)
+
+
 # --- containers and attributes ---
 
 @way("mapping")
