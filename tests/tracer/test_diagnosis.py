@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Fuseboard: what the tracer says when torch.fx gives up, and that its advice is good. GPL-3.0-or-later.
 import os
+import subprocess
 import sys
 import unittest
 
@@ -119,6 +120,20 @@ class Signatures(TracerTest):
             self.assertIn("hands on a Batch", found["message"])
         else:
             self.assertIn("uses", self.trace(source, "--leaf", "uses").nodes)
+
+
+@unittest.skipUnless(os.path.exists(os.environ.get("FUSEBOARD_CLI", "")), "FUSEBOARD_CLI names no program")
+class Pinned(TracerTest):
+    """An argument that the trace fixed needs no input when the graph runs, though torch.fx asserts its value."""
+
+    def test_runs_with_the_other_inputs(self):
+        for name, arguments in (("Flag", ["--concrete", "flag=True"]), ("Optional", ["--concrete", "flag=False", "--concrete", "mask=None"]),
+                                ("Optional", ["--sizes"])):
+            with self.subTest(name, arguments=arguments):
+                self.trace(os.path.join(HERE, "failing.py") + ":" + name, "--input", "2x4", *arguments)
+                done = subprocess.run([os.environ["FUSEBOARD_CLI"], "run", self.out, "--input", "3x4", "-o", os.path.join(self.folder.name, "y.npy")],
+                                      stderr=subprocess.PIPE, universal_newlines=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 class Sizes(TracerTest):

@@ -319,6 +319,38 @@ class Judges(TracerTest):
         self.assertEqual(archive.nodes["features_1_conv_0_0"]["module"], "features.1.conv.0")
 
 
+@unittest.skipUnless(os.path.exists(os.environ.get("FUSEBOARD_CLI", "")), "FUSEBOARD_CLI names no program")
+class Folding(TracerTest):
+    """Marking a leaf in an open graph folds its nodes; tracing again with that leaf gives the same graph."""
+
+    def check(self, source, leaf, *arguments):
+        folded, edits = os.path.join(self.folder.name, "folded.fxt"), os.path.join(self.folder.name, "edits.json")
+        with open(edits, "w") as file:
+            json.dump([{"op": "leaf", "module": leaf}], file)
+        self.trace(source, *arguments)
+        subprocess.run([os.environ["FUSEBOARD_CLI"], "edit", self.out, "--apply", edits, "-o", folded], check=True, stdout=subprocess.DEVNULL)
+        again = self.trace(source, "--leaf", leaf, *arguments)
+        self.assertIn(leaf, again.json["options"]["leaves"])
+        folded = Archive(folded)
+
+        def graph(archive):
+            """The nodes, named by their place: torch.fx counts the names of what it sees."""
+            text = json.dumps([[n[key] for key in ("op", "target", "args", "kwargs", "shape", "dtype")] for n in archive.json["nodes"]])
+            places = {name: str(place) for place, name in enumerate(archive.nodes)}
+            return json.loads(re.sub(r'\{"node": "(\w+)"\}', lambda m: f'{{"node": "{places[m.group(1)]}"}}', text))
+        self.assertEqual(graph(folded), graph(again))
+
+    def test_demo(self):
+        self.check(os.path.join(DEMO, "digits_net.py:make"), "separable", "--leaf", "gain", "--input", "1x1x8x8")
+
+    def test_resnet18(self):
+        try:
+            import zoo  # noqa: F401
+        except ImportError as error:
+            self.skipTest(f"torchvision: {error}")
+        self.check(os.path.join(HERE, "zoo.py:resnet18"), "layer2.0", "--input", "1x3x64x64")
+
+
 class State(TracerTest):
     def test_tied(self):
         archive = self.model("Tied", "--input", "4:int64")
