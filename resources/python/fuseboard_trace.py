@@ -233,16 +233,45 @@ FACTS = {"size", "dim", "ndimension", "numel", "nelement", "stride", "shape", "n
          "is_quantized", "is_contiguous", "is_floating_point", "is_complex", "get_device", "type", "itemsize", "element_size", "is_tensor"}
 
 
-def only_facts(node):
+# What gives a tensor whose size depends on data.
+DATA_SHAPED = {"nonzero", "masked_select", "argwhere", "unique", "unique_consecutive", "nms", "batched_nms", "repeat_interleave", "bincount", "item", "tolist"}
+COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne", "and_", "or_", "invert", "logical_and", "logical_or", "logical_not", "isnan", "isfinite", "isinf", "bool"}
+
+
+def called_name(node):
+    """What a node calls, without where that is from."""
+    if node.op == "call_function":
+        return node.args[1] if node.target is getattr else getattr(node.target, "__name__", "")
+    return node.target if node.op == "call_method" else ""
+
+
+def data_shaped(node, known):
+    """Whether the size of what a node gives depends on data. `known` remembers answers."""
+    todo = [node]
+    while todo:
+        n = todo[-1]
+        missing = [i for i in n.all_input_nodes if i not in known]
+        if n in known or not missing:
+            todo.pop()
+            name = called_name(n)
+            index = n.args[1] if name == "getitem" and len(n.args) > 1 else None
+            known[n] = name in DATA_SHAPED or name == "where" and len(n.args) + len(n.kwargs) == 1 or any(known[i] for i in n.all_input_nodes) \
+                or any(called_name(i) in COMPARISONS for i in (index if isinstance(index, tuple) else [index]) if isinstance(i, torch.fx.Node))
+        todo += missing
+    return known[node]
+
+
+def only_facts(node, known=None):
     """Whether a node's value follows from sizes, dtypes and devices alone, not from what is in the tensors."""
+    if data_shaped(node, {} if known is None else known):
+        return False
     todo, seen = [node], set()
     while todo:
         n = todo.pop()
         if n in seen:
             continue
         seen.add(n)
-        name = n.args[1] if n.op == "call_function" and n.target is getattr else n.target if n.op == "call_method" else getattr(n.target, "__name__", "")
-        if n.op.startswith("call_") and n.op != "call_module" and name in FACTS:
+        if called_name(n) in FACTS:
             continue
         if n.op not in ("call_function", "call_method") or not n.all_input_nodes:
             return False
@@ -258,6 +287,7 @@ class BoardTracer(torch.fx.Tracer):
         self.samples = samples      # name of a placeholder -> value, where the samples decide what depends on sizes, dtypes and devices
         self.values = {}            # node -> its value on the samples, as far as anybody asked
         self.evaluating = False
+        self.shaped = {}            # node -> whether its size depends on data
         self.decided = {}           # "file:line" where the samples decided -> None
         self.sources = sources
         self.binding = binding      # the Binding that stands for the root's signature, or None
@@ -342,7 +372,7 @@ class BoardTracer(torch.fx.Tracer):
 
     def iter(self, obj):
         self.tested = node = obj.node
-        if self.samples is None:
+        if self.samples is None or data_shaped(node, self.shaped):
             return super().iter(obj)
         value = self.known(node)
         self.note_decision()
@@ -359,7 +389,7 @@ class BoardTracer(torch.fx.Tracer):
 
     def decides(self, node):
         """Whether the samples decide what a node's value is."""
-        if self.samples is None or not only_facts(node):
+        if self.samples is None or not only_facts(node, self.shaped):
             return False
         self.note_decision()
         return True
@@ -414,6 +444,8 @@ def plain_numbers(tracer):
 
     def length(proxy):
         tracer.tested = proxy.node
+        if data_shaped(proxy.node, tracer.shaped):
+            raise RuntimeError("'len' is not supported in symbolic tracing by default")
         tracer.note_decision()
         return len(tracer.known(proxy.node))
     def made(create):
