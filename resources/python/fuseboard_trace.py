@@ -158,13 +158,8 @@ class Source:
 
     def load(self):
         """The torch.nn.Module that is meant, imported and made."""
-        self.python_module = module = self._import()
-        made = module
-        for part in self.name.split("."):
-            if not hasattr(made, part):
-                raise Failure(problem("source", f"{self.place} has no '{self.name}'"
-                                      f"{near(self.name, [n for n, v in vars(module).items() if callable(v)])}"))
-            made = getattr(made, part)
+        self.python_module = self._import()
+        made = self.find(self.name)
         if not isinstance(made, torch.nn.Module):
             made = self._call(made)
         if isinstance(made, torch.jit.ScriptModule):
@@ -172,6 +167,21 @@ class Source:
         if not isinstance(made, torch.nn.Module):
             raise Failure(problem("source", f"{self.shown} gave {class_name(made)}, which is no torch.nn.Module; name a module or a callable that returns one"))
         return made
+
+    def find(self, name):
+        """What the source calls `name`."""
+        found = self.python_module
+        for part in name.split("."):
+            if not hasattr(found, part):
+                raise Failure(problem("source", f"{self.place} has no '{name}'"
+                                      f"{near(name, [n for n, v in vars(self.python_module).items() if callable(v)])}"))
+            found = getattr(found, part)
+        return found
+
+    def made(self, name):
+        """What the function `name` of the source gives, or that object itself."""
+        found = self.find(name)
+        return self._guard(found, "input", f"{name} failed") if inspect.isroutine(found) else found
 
     def _import(self):
         if self.is_file:
@@ -1129,9 +1139,16 @@ class Tracing:
     def _samples(self):
         """The sample inputs as forward takes them. -> (args, kwargs), or (None, None) where none are given"""
         options = self.options
+        torch.manual_seed(options.seed)
+        if options.samples:
+            if options.input or options.kwarg:
+                raise Failure(problem("input", "--samples gives all sample inputs: leave --input and --kwarg out"))
+            value = self.source.made(options.samples)
+            if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+                return [], value
+            return (list(value) if type(value) is tuple else [value]), {}
         if not options.input and not options.kwarg:
             return None, None
-        torch.manual_seed(options.seed)
         parameters = list(inspect.signature(self.root.forward).parameters.values())
         names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -1894,6 +1911,7 @@ def parse(arguments):
     parser.add_argument("-o", "--output", metavar="OUT.fxt")
     parser.add_argument("--input", nargs="+", action="append", default=[], metavar="SHAPE|FILE", help="a sample input, such as 1x3x224x224 or 1x77:int64")
     parser.add_argument("--kwarg", action="append", default=[], metavar="NAME=SHAPE|FILE", help="a sample input by name")
+    parser.add_argument("--samples", metavar="NAME", help="a function of SOURCE's file that gives the sample inputs: a value, a tuple of arguments or a dict by name")
     parser.add_argument("--concrete", action="append", default=[], metavar="NAME=VALUE", help="fixes an argument of forward")
     parser.add_argument("--leaf", action="append", default=[], metavar="PATH", help="keeps a module as one node")
     parser.add_argument("--leaf-class", action="append", default=[], metavar="QUALNAME", help="keeps every module of a class as one node")

@@ -382,6 +382,23 @@ class ListInput(nn.Module):
         return self.head([x, x + 1], {"scale": x.mean()})
 
 
+def list_samples():
+    return torch.ones(2, 4)
+
+
+def batch_sample():
+    return Batch(torch.ones(2, 4))
+
+
+def named_samples():
+    return {"parts": [torch.ones(2, 4), torch.zeros(2, 4)], "more": {"scale": torch.tensor(2.0)}}
+
+
+class TakesBatch(nn.Module):
+    def forward(self, batch):
+        return batch.data * batch.scale
+
+
 class ListHead(nn.Module):
     def __init__(self):
         super().__init__()

@@ -112,6 +112,20 @@ class Signatures(TracerTest):
         archive = self.check("Flag", "--input", "2x4", "--concrete", "flag=True", nodes=["x", "flag_1"], kinds=[])
         self.assertIn("mul", archive.nodes)
 
+    def test_samples_from_a_function(self):
+        source = os.path.join(HERE, "failing.py") + ":"
+        archive = self.trace(source + "ListHead", "--samples", "named_samples")     # loops over a list: bound
+        self.assertEqual([n["name"] for n in archive.json["nodes"]][:3], ["parts_0", "parts_1", "more_scale"])
+        self.assertEqual(archive.kinds(), ["bound"])
+        archive = self.trace(source + "TakesBatch", "--samples", "batch_sample")    # a dataclass
+        self.assertEqual((archive.kinds(), archive.nodes["mul"]["shape"]), ([], [2, 4]))
+        found, = self.refuse_again(source + "TakesBatch", "--samples", "batch_samples")
+        self.assertIn("did you mean 'batch_sample'", found["message"])
+
+    def refuse_again(self, *arguments):
+        os.unlink(self.out)
+        return self.refuse(*arguments)
+
     def test_dataclass_goes_to_a_leaf(self):
         source = os.path.join(HERE, "failing.py") + ":MakesBatch"
         if OLD:
