@@ -34,6 +34,8 @@ QStringList TraceRequest::arguments() const
     add(QStringLiteral("--leaf-class"), leafClasses);
     add(QStringLiteral("--wrap"), wraps);
     add(QStringLiteral("--submodule"), submodules);
+    if (!samples.isEmpty())
+        list << QStringLiteral("--samples") << samples;
     if (keepMode)
         list << QStringLiteral("--keep-mode");
     if (sizes)

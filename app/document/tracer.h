@@ -19,6 +19,7 @@ struct TraceRequest {
     QString output; // OUT.fxt
     QStringList inputs; // SHAPE or FILE each
     QStringList kwargs, concrete; // NAME=...
+    QString samples; // instead of inputs: a function of the source that gives them
     QStringList leaves, leafClasses, wraps, submodules;
     QString python; // empty: the default one, see pythonProgram()
     bool keepMode = false; // trace in the mode the module is in, not in eval mode

@@ -186,6 +186,8 @@ QWidget *TracePanel::makeForm()
         { QStringLiteral("concrete"), tr("Fixed argument"), tr("argument of forward and its value, such as flag=True") },
         { QStringLiteral("wrap"), tr("Wrapped function"), tr("function to keep as one call, such as net.helper") },
         { QStringLiteral("kwarg"), tr("Keyword input"), tr("sample for an argument by its name, such as mask=1x77:bool") },
+        { QStringLiteral("samples"), tr("Sample function"),
+            tr("function in the file that gives the sample inputs, such as example") },
         { QStringLiteral("submodule"), tr("Submodule"), tr("path of a module to trace on its own, such as backbone") },
         { QStringLiteral("sizes"), tr("Sizes by sample"), tr("Enter lets the sample inputs decide what depends on sizes") },
         { QStringLiteral("keep-mode"), tr("Training mode"),
@@ -370,6 +372,7 @@ TraceRequest TracePanel::request() const
     r.source = source_->text().trimmed();
     r.inputs = words(inputs_->text());
     r.kwargs = options(QStringLiteral("kwarg"));
+    r.samples = options(QStringLiteral("samples")).value(0);
     r.concrete = options(QStringLiteral("concrete"));
     r.leaves = leaves();
     r.leafClasses = options(QStringLiteral("leaf-class"));

@@ -205,7 +205,7 @@ private slots:
         click("traceRun");
         QVERIFY(done());
         const QString hint = find<QLabel>("traceProblem")->text();
-        QVERIFY2(hint.contains(QLatin1String("did you mean 'nets.Blk'?")), qPrintable(hint)); // a near match
+        QVERIFY2(hint.contains(QLatin1String("did you mean 'nets.Blk'")), qPrintable(hint)); // a near match
         auto *list = find<QListWidget>("traceLeaves");
         list->setFocus();
         list->setCurrentRow(0);
