@@ -20,9 +20,9 @@ namespace
 // --- trace -----------------------------------------------------------------------------------------------------------
 
 struct TraceOptions {
-    std::string source, output, python;
-    std::vector<std::string> inputs, kwargs, concrete, leaves, leafClasses, wraps;
-    bool keepMode = false, doctor = false, json = false;
+    std::string source, output, python, samples;
+    std::vector<std::string> inputs, kwargs, concrete, leaves, leafClasses, wraps, submodules;
+    bool keepMode = false, sizes = false, doctor = false, json = false;
 };
 
 QStringList strings(const std::vector<std::string> &list)
@@ -43,12 +43,15 @@ Status runTrace(const TraceOptions &o, const Common &common)
     request.python = QString::fromStdString(o.python);
     request.inputs = strings(o.inputs);
     request.kwargs = strings(o.kwargs);
+    request.samples = QString::fromStdString(o.samples);
     request.concrete = strings(o.concrete);
     request.leaves = strings(o.leaves);
     request.leafClasses = strings(o.leafClasses);
     request.wraps = strings(o.wraps);
     request.keepMode = o.keepMode;
+    request.submodules = strings(o.submodules);
     request.doctor = o.doctor;
+    request.sizes = o.sizes;
     request.seed = int(common.seed);
     TraceResult result;
     {
@@ -76,10 +79,8 @@ Status runTrace(const TraceOptions &o, const Common &common)
     for (const QString &warning : result.warnings)
         std::fprintf(stderr, "warning: %s\n", warning.toUtf8().constData());
     if (o.doctor) {
-        std::string leaves;
-        for (const Json &leaf : answer.value("leaves", Json::array()))
-            leaves += leaf.get<std::string>() + "\n";
-        print(leaves.empty() ? "no leaf is needed\n" : leaves);
+        std::fprintf(stderr, "%s\n", answer.value("worth", std::string()).c_str());
+        print(answer.value("advice", std::string()) + "\n");
     }
     return {};
 }
@@ -369,19 +370,24 @@ void addModelCommands(Program &program)
         c->add_option("--leaf-class", o->leafClasses, "QUALNAME of a class to keep as one node")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        c->add_option("--samples", o->samples, "NAME of a function in SOURCE's file that gives the sample inputs");
         c->add_option("--wrap", o->wraps, "QUALNAME of a function to keep as one call")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         c->add_option("--python", o->python, "the Python of your environment");
         c->add_flag("--keep-mode", o->keepMode, "trace in the mode the model is in (else in eval mode)");
-        c->add_flag("--doctor", o->doctor, "find a smallest set of leaves that lets it trace");
+        c->add_flag("--doctor", o->doctor, "find a smallest set of leaves that lets it trace, or submodules that do");
         c->add_flag("--json", o->json, "one JSON document");
     }
     {
         auto [c, o] = program.add<FileOptions>("info", "what a file holds", runInfo);
         c->add_option("FILE", o->file)->required();
         c->add_flag("--json", o->json, "one JSON document");
+        c->add_option("--submodule", o->submodules, "PATH of a module to trace as a graph of its own in an opaque model")
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
+        c->add_flag("--sizes", o->sizes, "let the sample inputs decide what depends on sizes, dtypes and devices");
     {
         auto [c, o] = program.add<FileOptions>("print", "the graph as torch's str(graph) prints it", runPrint);
         c->add_option("FILE", o->file)->required();
