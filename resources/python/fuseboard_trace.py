@@ -1134,7 +1134,7 @@ class Tracing:
         """What it takes to trace like this again."""
         options = self.options
         return {"leaves": options.leaf, "leaf_classes": options.leaf_class, "wraps": options.wrap, "concrete": {k: repr(v) for k, v in target.fixed.items()},
-                "keep_mode": options.keep_mode, "sizes": options.sizes}
+                "keep_mode": options.keep_mode, "sizes": options.sizes, "samples": options.samples}
 
     def _samples(self):
         """The sample inputs as forward takes them. -> (args, kwargs), or (None, None) where none are given"""
