@@ -177,10 +177,40 @@ at::Tensor toAten(const Tensor &t)
     return r;
 }
 
+namespace
+{
+thread_local bool shapesAlone = false;
+}
+
+MetaScope::MetaScope(bool on)
+    : before_(shapesAlone)
+{
+    shapesAlone = on;
+}
+
+MetaScope::~MetaScope()
+{
+    shapesAlone = before_;
+}
+
+bool isDense(const Tensor &t)
+{
+    const at::Tensor *a = t ? behind(*t) : nullptr;
+    return !a || (a->layout() == at::kStrided && !a->is_nested() && a->device().is_cpu() && known(a->scalar_type()).has_value());
+}
+
+bool isMeta(const Tensor &t)
+{
+    const at::Tensor *a = t ? behind(*t) : nullptr;
+    return a && a->is_meta();
+}
+
 Tensor hold(const at::Tensor &t)
 {
     if (!t.defined())
         return nullptr;
+    if (shapesAlone && isPlain(t) && !t.is_quantized() && t.dim() > 0)
+        return hold(at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kMeta)));
     auto data = std::make_shared<TensorData>();
     data->owner = std::shared_ptr<const void>(new at::Tensor(t), AtenOwner{});
     data->dtype = known(t.scalar_type()).value_or(DType::Float32);

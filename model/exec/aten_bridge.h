@@ -41,6 +41,21 @@ Tensor fromAten(const at::Tensor &t); // undefined gives null; throws ExecError 
 // its handle then has no data. `settled` gives what may leave the run: the same handle where it still describes the tensor.
 Tensor hold(const at::Tensor &t);
 Tensor settled(const Tensor &t);
+bool isMeta(const Tensor &t);
+bool isDense(const Tensor &t); // `settled` can give it
+
+// While it lives and is `on`, what this thread's operators make on the CPU is held as meta tensors: factories know of no inputs.
+class MetaScope
+{
+public:
+    explicit MetaScope(bool on);
+    ~MetaScope();
+    MetaScope(const MetaScope &) = delete;
+    MetaScope &operator=(const MetaScope &) = delete;
+
+private:
+    bool before_;
+};
 
 // The value as the schema type wants it, or nullopt where Python would not take it. `cost` grows by how far the conversion
 // went: 0 exact, 1 a number of another kind, more for a number that becomes a tensor. `listSize` is N of `int[N]`.

@@ -518,10 +518,6 @@ Arg item(const ArgList &args, const Kwargs &)
 {
     return fromScalar(aten(at(args, 0)).item());
 }
-Arg same(const ArgList &args, const Kwargs &)
-{
-    return at(args, 0);
-}
 Arg nothing(const ArgList &, const Kwargs &)
 {
     return {};

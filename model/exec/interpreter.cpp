@@ -118,7 +118,7 @@ private:
 Tensor aligned(const Tensor &t)
 {
     constexpr uintptr_t kAlignment = 64;
-    return fromAten(reinterpret_cast<uintptr_t>(t->data) % kAlignment == 0 ? toAten(t) : toAten(t).clone());
+    return hold(reinterpret_cast<uintptr_t>(t->data) % kAlignment == 0 ? toAten(t) : toAten(t).clone());
 }
 
 std::optional<Arg> defaultOf(std::span<const OpParam> params, std::string_view name)
@@ -149,6 +149,8 @@ Call pythonCall(PythonFunction f)
 
 Call resolveMethod(const std::string &name)
 {
+    if (const OpInfo *op = findMethod(name); op && !op->call.empty())
+        return expressionCall(*op);
     if (name.starts_with("__") && name.ends_with("__")) {
         const std::string plain = name.substr(2, name.size() - 4);
         for (const std::string &candidate : { plain, plain + "_" })
@@ -156,8 +158,6 @@ Call resolveMethod(const std::string &name)
                 return pythonCall(f);
         if (plain == "len")
             return pythonCall(pythonFunction("builtins.len"));
-        if (plain == "rdiv")
-            return resolveMethod("__rtruediv__");
         if (plain.starts_with('r'))
             if (const auto f = pythonFunction("operator." + plain.substr(1)))
                 return [f](const ArgList &args, const Kwargs &kwargs, const RunState &) {
@@ -170,8 +170,6 @@ Call resolveMethod(const std::string &name)
     }
     if (const auto f = pythonFunction("torch.Tensor." + name))
         return pythonCall(f);
-    if (const OpInfo *op = findMethod(name); op && !op->call.empty())
-        return expressionCall(*op);
     if (!operatorExists("aten::" + name))
         throw ExecError("the method '" + name + "' is no operator of torch " TORCH_VERSION);
     return operatorCall("aten::" + name);
@@ -409,6 +407,25 @@ std::string onlyInPython(const ModuleInfo &info)
         + (info.scriptError.empty() ? std::string() : ": " + info.scriptError.substr(0, info.scriptError.find('\n')));
 }
 
+// The arguments of a call in the order of the placeholders.
+ArgList inOrder(const GraphModule &gm, const ArgList &args, const Kwargs &kwargs)
+{
+    ArgList out = args;
+    size_t named = 0;
+    const std::vector<NodeId> placeholders = gm.graph.placeholders();
+    for (size_t i = args.size(); i < placeholders.size() && named < kwargs.size(); ++i) {
+        const Node &p = gm.graph[placeholders[i]];
+        const auto it = std::find_if(kwargs.begin(), kwargs.end(), [&](const auto &k) { return k.first == p.target; });
+        named += it != kwargs.end();
+        if (it == kwargs.end() && p.args.empty())
+            throw ExecError("the input " + p.target + " is missing");
+        out.push_back(it != kwargs.end() ? it->second : p.args[0]);
+    }
+    if (named < kwargs.size())
+        throw ExecError("it takes no argument named '" + kwargs[named].first + "'");
+    return out;
+}
+
 Call resolveModule(const GraphModule &gm, const std::string &path)
 {
     const ModuleInfo *info = gm.modules.find(path);
@@ -433,13 +450,11 @@ Call resolveModule(const GraphModule &gm, const std::string &path)
         if (!inner)
             throw ExecError(inner.message());
         auto shared = std::make_shared<Interpreter>(std::move(*inner));
-        return [shared](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
-            if (!kwargs.empty())
-                throw ExecError("keyword arguments to a marked leaf are not supported");
+        return [shared, graph = info->graph](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
             RunOptions options;
             options.cancel = run.options->cancel;
             options.modules = run.options->modules;
-            auto r = shared->run(args, options);
+            auto r = shared->run(inOrder(*graph, args, kwargs), options);
             if (!r)
                 throw ExecError(r.message());
             return std::move(*r);
@@ -508,36 +523,58 @@ private:
 struct Cancelled {
 };
 
+constexpr size_t kNoSlot = std::numeric_limits<size_t>::max();
+
 } // namespace
 
 struct Interpreter::Impl {
+    // An argument of a node: the value in a slot, or a constant that may hold nodes further in.
+    struct Source {
+        size_t slot = 0;
+        enum Kind : uint8_t { Slot, Constant, Nested } kind = Constant;
+        Arg arg{};
+    };
     struct Step {
         const Node *node = nullptr;
         Call call{}; // call_*: null where it cannot be executed
         std::string problem{}; // why
         Arg constant{}; // get_attr
+        std::vector<Source> args{};
+        std::vector<std::pair<std::string, Source>> kwargs{};
         std::vector<size_t> last{}; // slots whose last use this is
     };
 
     GraphModule gm;
     std::vector<Step> steps;
-    std::unordered_map<NodeId, size_t> slots;
+    std::vector<size_t> slots; // by id
+    size_t placeholders = 0;
     bool changesInPlace = false;
+    bool onMeta = false; // its tensors are shapes alone
 
     explicit Impl(const GraphModule &source)
         : gm(source)
     {
         const Graph &g = gm.graph;
         std::vector<size_t> lastUse(g.size());
+        slots.assign(g.nextId(), kNoSlot);
+        placeholders = g.placeholders().size();
+        for (const auto &[name, entry] : gm.tensors)
+            onMeta |= isMeta(entry->tensor);
         for (const NodeId id : g.order()) {
             const Node &n = g[id];
             const size_t slot = steps.size();
-            slots[id] = slot;
+            slots[id.value] = slot;
             lastUse[slot] = slot;
             for (const NodeId used : g.inputs(id))
-                if (const auto it = slots.find(used); it != slots.end())
-                    lastUse[it->second] = slot;
+                if (slots[used.value] != kNoSlot)
+                    lastUse[slots[used.value]] = slot;
             Step step{ .node = &n };
+            if (n.op != Opcode::Placeholder) {
+                for (const Arg &a : n.args)
+                    step.args.push_back(sourceOf(a));
+                for (const auto &[name, a] : n.kwargs)
+                    step.kwargs.emplace_back(name, sourceOf(a));
+            }
             if (n.op == Opcode::GetAttr) {
                 const Tensor t = gm.tensor(n.target);
                 if (t)
@@ -562,6 +599,28 @@ struct Interpreter::Impl {
             steps[lastUse[slot]].last.push_back(slot);
     }
 
+    Source sourceOf(const Arg &a) const
+    {
+        if (const NodeId id = a.node())
+            return { slots.at(id.value), Source::Slot, {} };
+        bool nodes = false;
+        forEachNode(a, [&](NodeId) { nodes = true; });
+        return { 0, nodes ? Source::Nested : Source::Constant, a };
+    }
+
+    Arg resolved(const Source &s, const std::vector<Arg> &values) const
+    {
+        switch (s.kind) {
+        case Source::Slot:
+            return values[s.slot];
+        case Source::Constant:
+            return s.arg;
+        case Source::Nested:
+            break;
+        }
+        return mapNodes(s.arg, [&](NodeId id) { return values[slots.at(id.value)]; });
+    }
+
     // A tensor that nothing in the graph may change is handed over as it is, else as a copy.
     Arg guarded(const Arg &a) const
     {
@@ -576,7 +635,6 @@ struct Interpreter::Impl {
         const Node &n = *step.node;
         if (!step.problem.empty())
             throw ExecError(step.problem);
-        const auto resolved = [&](const Arg &a) { return mapNodes(a, [&](NodeId id) { return values[slots.at(id)]; }); };
         switch (n.op) {
         case Opcode::Placeholder:
             if (nextInput < inputs.size())
@@ -587,15 +645,15 @@ struct Interpreter::Impl {
         case Opcode::GetAttr:
             return guarded(step.constant);
         case Opcode::Output:
-            return n.args.empty() ? Arg() : resolved(n.args[0]);
+            return step.args.empty() ? Arg() : resolved(step.args[0], values);
         default: {
             ArgList args;
-            args.reserve(n.args.size());
-            for (const Arg &a : n.args)
-                args.push_back(resolved(a));
+            args.reserve(step.args.size());
+            for (const Source &s : step.args)
+                args.push_back(resolved(s, values));
             Kwargs kwargs;
-            for (const auto &[name, a] : n.kwargs)
-                kwargs.emplace_back(name, resolved(a));
+            for (const auto &[name, s] : step.kwargs)
+                kwargs.emplace_back(name, resolved(s, values));
             return step.call(args, kwargs, run);
         }
         }
@@ -609,8 +667,11 @@ struct Interpreter::Impl {
         const RunState run{ &options };
         if (options.seed)
             at::Generator(at::globalContext().defaultGenerator(at::kCPU)).set_current_seed(*options.seed);
-        if (const size_t wanted = gm.graph.placeholders().size(); inputs.size() > wanted)
-            throw ExecError("the graph takes " + std::to_string(wanted) + " inputs and got " + std::to_string(inputs.size()));
+        if (inputs.size() > placeholders)
+            throw ExecError(
+                "the graph takes " + std::to_string(placeholders) + " inputs and got " + std::to_string(inputs.size()));
+        const bool meta = onMeta || std::any_of(inputs.begin(), inputs.end(), holdsMeta);
+        const MetaScope shapesAlone(meta);
         std::vector<Arg> values(steps.size());
         size_t nextInput = 0;
         Arg output;
@@ -628,13 +689,13 @@ struct Interpreter::Impl {
                 throw ExecError(n.name + ": " + (call ? described(gm, n) + ": " : "") + currentMessage());
             }
             if (step.node->op == Opcode::Output)
-                output = leaving(values[slot]);
+                output = meta ? values[slot] : leaving(values[slot], false);
             for (const size_t dead : step.last)
                 if (dead != slot)
                     values[dead] = Arg();
             if (options.observer) {
-                options.observer(step.node->id, leaving(values[slot]));
-                if (changesInPlace)
+                options.observer(step.node->id, meta ? values[slot] : leaving(values[slot], true));
+                if (changesInPlace && !meta)
                     leaveWithObserver(values[slot]);
             }
             if (!step.last.empty() && step.last.back() == slot)
@@ -643,9 +704,17 @@ struct Interpreter::Impl {
         return output;
     }
 
-    static Arg leaving(const Arg &value)
+    static bool holdsMeta(const Arg &value)
     {
-        return mapTensors(value, [](const Tensor &t) { return Arg(settled(t)); });
+        bool found = false;
+        forEachTensor(value, [&](const Tensor &t) { found |= isMeta(t); });
+        return found;
+    }
+
+    // What a run gives must be dense memory; an observer sees nothing where it is not.
+    static Arg leaving(const Arg &value, bool observed)
+    {
+        return mapTensors(value, [&](const Tensor &t) { return observed && !isDense(t) ? Arg() : Arg(settled(t)); });
     }
 
     // An observer that kept the value must not see it change: the graph goes on with a copy.
@@ -713,67 +782,6 @@ std::vector<NotExecutable> notExecutable(const GraphModule &gm)
             out.push_back(std::move(found));
     }
     return out;
-}
-
-Status propagateShapes(GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel, ModuleRunner *modules)
-{
-    auto interpreter = Interpreter::create(gm);
-    if (!interpreter)
-        return interpreter.error();
-    std::vector<std::pair<NodeId, std::optional<TensorMeta>>> found;
-    RunOptions options;
-    options.cancel = cancel;
-    options.modules = modules;
-    options.observer = [&](NodeId id, const Arg &value) {
-        const Tensor *t = value.as<Tensor>();
-        found.emplace_back(id, t && *t ? std::optional(TensorMeta{ (*t)->sizes, (*t)->dtype }) : std::nullopt);
-    };
-    const auto r = interpreter->run(inputs, options);
-    if (!r)
-        return r.error();
-    for (auto &[id, meta] : found)
-        gm.graph.setMeta(id, std::move(meta));
-    return {};
-}
-
-Result<Tensor> randomTensor(std::string_view shape, uint64_t seed, int index)
-{
-    const std::string text(shape);
-    const Error wrong{ "'" + text
-        + "' is no shape: write sizes joined by x and perhaps a dtype, such as 1x3x224x224 or 1x77:int64" };
-    const size_t colon = text.find(':');
-    const auto dtype = colon == text.npos ? std::optional(DType::Float32) : dtypeFromName(text.substr(colon + 1));
-    if (!dtype || isQuantized(*dtype))
-        return Error{ "'" + text + "': the dtype is not one that random values can have" };
-    std::vector<int64_t> sizes;
-    std::string_view rest = std::string_view(text).substr(0, colon);
-    double elements = 1;
-    while (!rest.empty()) {
-        const std::string_view part = rest.substr(0, rest.find('x'));
-        rest.remove_prefix(std::min(rest.size(), part.size() + 1));
-        if (part.empty() || part.size() > 12 || part.find_first_not_of("0123456789") != part.npos
-            || part.data() + part.size() + 1 == text.data() + std::min(colon, text.size()))
-            return wrong;
-        sizes.push_back(std::stoll(std::string(part)));
-        elements *= double(sizes.back());
-    }
-    if (sizes.empty())
-        return wrong;
-    if (elements > 1e10)
-        return Error{ "'" + text + "' has too many elements" };
-    try {
-        static std::mutex mutex;
-        static at::Generator generator;
-        const std::lock_guard lock(mutex);
-        if (index == 0 || !generator.defined())
-            generator = at::detail::createCPUGenerator(seed);
-        const at::ScalarType type = scalarType(*dtype);
-        if (isFloatingPoint(*dtype))
-            return fromAten(at::randn(sizes, generator, at::TensorOptions().dtype(type)));
-        return fromAten(at::randint(0, *dtype == DType::Bool ? 2 : 10, sizes, generator, at::TensorOptions().dtype(type)));
-    } catch (...) {
-        return Error{ "'" + text + "': " + currentMessage() };
-    }
 }
 
 void setThreads(int n)

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,22 +25,25 @@ using CancelFlag = std::atomic<bool>;
 // observer that does not want to keep the memory.
 using Observer = std::function<void(NodeId node, const Arg &value)>;
 
+struct RunOptions;
+
 // Runs the modules that only Python can (kind Opaque): see worker.h. Called on the thread of Interpreter::run.
 class ModuleRunner
 {
 public:
     virtual ~ModuleRunner() = default;
     virtual Result<Arg> run(
-        const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const CancelFlag *cancel)
+        const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
         = 0;
 };
 
 struct RunOptions {
-    Observer observer;
+    Observer observer = {};
     const CancelFlag *cancel = nullptr;
-    std::string engine; // quantized engine ("x86", "qnnpack"); empty: leave as it is
-    std::optional<uint64_t> seed; // of torch's default generator, as torch.manual_seed; none: random nodes go on where they were
+    std::string engine = {}; // quantized engine ("x86", "qnnpack"); empty: leave as it is
+    std::optional<uint64_t> seed = {}; // torch.manual_seed; none: random nodes go on where they were
     ModuleRunner *modules = nullptr; // null: an opaque module is an error
+    std::function<void(const std::string &path, NodeId node, const Arg &value)> inside = {}; // observer of graphs in those
 };
 
 // Prepared once (modules and weights bound, prepacking done), run many times. Not thread safe; holds its own snapshot.
@@ -70,9 +74,17 @@ struct NotExecutable {
 };
 std::vector<NotExecutable> notExecutable(const GraphModule &gm);
 
-// Sets Node::meta of every node from a run on `inputs`.
+// Sets Node::meta of every node: on meta tensors, which have shapes and no memory, where every operator of the graph knows them
+// (nothing in it asks for a value), else from a run on `inputs`.
 Status propagateShapes(
     GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel = nullptr, ModuleRunner *modules = nullptr);
+
+// How the shapes follow the batch: for a node whose sizes change with the first dimension of the inputs, the multiple of it that
+// each dimension is, 0 where it does not change. Empty where the graph does not run at another batch size on meta tensors, where
+// the inputs do not agree on a first dimension, or where something else changes with it.
+std::map<NodeId, std::vector<int64_t>> batchDimensions(const GraphModule &gm, const std::vector<Arg> &inputs);
+// "Nx64x56x56", "4Nx10"; the plain numbers without multiples.
+std::string shapeText(const std::vector<int64_t> &shape, const std::vector<int64_t> &multiples);
 
 // SHAPE of cli.md ("1x3x224x224:int64") as a seeded random tensor: randn for floats, small integers else, from torch's
 // generator seeded with `seed` (successive calls with index 0, 1, .. continue the stream).
