@@ -5,6 +5,7 @@
 #include <map>
 
 #include "app/cli/cli.h"
+#include "app/cli/worker_options.h"
 #include "app/document/tracer.h"
 #include "model/exec/interpreter.h"
 #include "model/exec/tensor_ops.h"
@@ -42,16 +43,16 @@ Status runTrace(const TraceOptions &o, const Common &common)
     request.output = QString::fromStdString(o.output);
     request.python = QString::fromStdString(o.python);
     request.inputs = strings(o.inputs);
-    request.kwargs = strings(o.kwargs);
     request.samples = QString::fromStdString(o.samples);
+    request.kwargs = strings(o.kwargs);
     request.concrete = strings(o.concrete);
     request.leaves = strings(o.leaves);
     request.leafClasses = strings(o.leafClasses);
     request.wraps = strings(o.wraps);
-    request.keepMode = o.keepMode;
     request.submodules = strings(o.submodules);
-    request.doctor = o.doctor;
+    request.keepMode = o.keepMode;
     request.sizes = o.sizes;
+    request.doctor = o.doctor;
     request.seed = int(common.seed);
     TraceResult result;
     {
@@ -195,6 +196,7 @@ Status runCode(const FileOptions &o, const Common &)
 struct RunCommand {
     std::string file, other, output;
     std::vector<std::string> inputs, nodes;
+    WorkerRequest python;
     bool json = false;
 };
 
@@ -228,9 +230,13 @@ std::string unlike(const GraphModule &gm, const std::vector<Arg> &inputs)
     return {};
 }
 
-Result<Arg> runOnce(
-    const GraphModule &gm, const std::string &file, const std::vector<Arg> &inputs, const RunOptions &options = {})
+Result<Arg> runOnce(const GraphModule &gm, const std::string &file, const std::vector<Arg> &inputs, const WorkerRequest &python,
+    RunOptions options = {})
 {
+    const auto worker = startedWorker(gm, file, python);
+    if (!worker)
+        return worker.error();
+    options.modules = worker->get();
     Result<Interpreter> interpreter = Interpreter::create(gm);
     if (!interpreter)
         return Error{ file + ": " + interpreter.message() };
@@ -261,7 +267,7 @@ Status runRun(const RunCommand &o, const Common &common)
             if (std::find(o.nodes.begin(), o.nodes.end(), name) != o.nodes.end())
                 seen[name] = namedTensors(name, value);
         };
-    Result<Arg> value = runOnce(*gm, o.file, *inputs, options);
+    Result<Arg> value = runOnce(*gm, o.file, *inputs, o.python, options);
     if (!value)
         return value.error();
     NamedTensors out;
@@ -287,7 +293,10 @@ Status runShapes(const RunCommand &o, const Common &common)
     Result<std::vector<Arg>> inputs = inputsFor(*gm, o.file, o.inputs, common.seed);
     if (!inputs)
         return inputs.error();
-    if (Status ok = propagateShapes(*gm, *inputs); !ok)
+    const auto worker = startedWorker(*gm, o.file, o.python);
+    if (!worker)
+        return worker.error();
+    if (Status ok = propagateShapes(*gm, *inputs, nullptr, worker->get()); !ok)
         return Error{ o.file + ": " + ok.message() + unlike(*gm, *inputs) };
     Json rows = Json::array();
     std::string text;
@@ -318,7 +327,7 @@ Status runVerify(const RunCommand &o, const Common &common)
     Result<std::vector<Arg>> inputs = inputsFor(*a, o.file, o.inputs, common.seed);
     if (!inputs)
         return inputs.error();
-    Result<Arg> left = runOnce(*a, o.file, *inputs), right = left ? runOnce(*b, o.other, *inputs) : left;
+    Result<Arg> left = runOnce(*a, o.file, *inputs, o.python), right = left ? runOnce(*b, o.other, *inputs, o.python) : left;
     if (!right)
         return right.error();
     const NamedTensors x = namedTensors("output", *left), y = namedTensors("output", *right);
@@ -361,6 +370,7 @@ void addModelCommands(Program &program)
         c->add_option("--kwarg", o->kwargs, "NAME=SHAPE or NAME=FILE")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        c->add_option("--samples", o->samples, "NAME of a function in SOURCE's file that gives the sample inputs");
         c->add_option("--concrete", o->concrete, "NAME=VALUE fixes an argument of forward")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -370,11 +380,14 @@ void addModelCommands(Program &program)
         c->add_option("--leaf-class", o->leafClasses, "QUALNAME of a class to keep as one node")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-        c->add_option("--samples", o->samples, "NAME of a function in SOURCE's file that gives the sample inputs");
         c->add_option("--wrap", o->wraps, "QUALNAME of a function to keep as one call")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        c->add_option("--submodule", o->submodules, "PATH of a module to trace as a graph of its own in an opaque model")
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         c->add_option("--python", o->python, "the Python of your environment");
+        c->add_flag("--sizes", o->sizes, "let the sample inputs decide what depends on sizes, dtypes and devices");
         c->add_flag("--keep-mode", o->keepMode, "trace in the mode the model is in (else in eval mode)");
         c->add_flag("--doctor", o->doctor, "find a smallest set of leaves that lets it trace, or submodules that do");
         c->add_flag("--json", o->json, "one JSON document");
@@ -383,11 +396,7 @@ void addModelCommands(Program &program)
         auto [c, o] = program.add<FileOptions>("info", "what a file holds", runInfo);
         c->add_option("FILE", o->file)->required();
         c->add_flag("--json", o->json, "one JSON document");
-        c->add_option("--submodule", o->submodules, "PATH of a module to trace as a graph of its own in an opaque model")
-            ->expected(1)
-            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
-        c->add_flag("--sizes", o->sizes, "let the sample inputs decide what depends on sizes, dtypes and devices");
     {
         auto [c, o] = program.add<FileOptions>("print", "the graph as torch's str(graph) prints it", runPrint);
         c->add_option("FILE", o->file)->required();
@@ -403,12 +412,14 @@ void addModelCommands(Program &program)
         c->add_option("--input", o->inputs, "SHAPE or FILE for each input (as traced)");
         c->add_option("-o", o->output, "OUT.npy, .npz or .safetensors")->required();
         c->add_option("--node", o->nodes, "write the values of these nodes instead");
+        addWorkerOptions(c, &o->python);
     }
     {
         auto [c, o] = program.add<RunCommand>("shapes", "shape and dtype of every node", runShapes);
         c->add_option("FILE", o->file)->required();
         c->add_option("--input", o->inputs, "SHAPE or FILE for each input (as traced)");
         c->add_flag("--json", o->json, "one JSON document");
+        addWorkerOptions(c, &o->python);
     }
     {
         auto [c, o] = program.add<RunCommand>("verify", "compare two models on the same inputs", runVerify);
@@ -416,6 +427,7 @@ void addModelCommands(Program &program)
         c->add_option("B", o->other)->required();
         c->add_option("--input", o->inputs, "SHAPE or FILE for each input (as traced)");
         c->add_flag("--json", o->json, "one JSON document");
+        addWorkerOptions(c, &o->python);
     }
 }
 

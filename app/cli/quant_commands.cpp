@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "app/cli/cli.h"
-#include "app/document/workflow.h"
+#include "app/cli/worker_options.h"
+#include "app/document/parts.h"
 #include "model/exec/statistics.h"
 #include "passes/fuse.h"
 #include "passes/quantize.h"
@@ -20,6 +21,7 @@ namespace
 struct QuantOptions {
     std::string file, data, stats, test, backend, qconfig, output, form;
     uint64_t samples = 0, batch = 32;
+    WorkerRequest python;
     bool json = false;
 };
 
@@ -32,17 +34,33 @@ struct MergeOptions {
 struct Prepared {
     GraphModule graph;
     PassReport fused;
+    ByPart<PassReport> fusedParts; // where only submodules are traced
+    std::shared_ptr<Worker> worker; // null where none is needed or was asked for
 };
 
-Result<Prepared> prepare(const std::string &file)
+Result<Prepared> prepare(const QuantOptions &o)
 {
+    const std::string &file = o.file;
     Result<GraphModule> gm = openModel(file);
     if (!gm)
         return gm.error();
-    Result<PassReport> report = runPass("Fuse all", fuseAll, *gm);
-    if (!report)
-        return Error{ file + ": " + report.message() };
-    return Prepared{ std::move(*gm), std::move(*report) };
+    PassReport fused;
+    ByPart<PassReport> fusedParts;
+    if (isPartial(*gm)) {
+        auto reports = fuseParts(*gm);
+        if (!reports)
+            return Error{ file + ": " + reports.message() };
+        fusedParts = std::move(*reports);
+    } else {
+        Result<PassReport> report = runPass("Fuse all", fuseAll, *gm);
+        if (!report)
+            return Error{ file + ": " + report.message() };
+        fused = std::move(*report);
+    }
+    auto worker = startedWorker(*gm, file, o.python);
+    if (!worker)
+        return worker.error();
+    return Prepared{ std::move(*gm), std::move(fused), std::move(fusedParts), std::move(*worker) };
 }
 
 Result<Calibration> collect(const Prepared &model, const QuantOptions &o, const Common &common)
@@ -54,6 +72,7 @@ Result<Calibration> collect(const Prepared &model, const QuantOptions &o, const 
     CalibrateOptions options;
     options.batch = o.batch;
     options.samples = o.samples;
+    options.modules = model.worker.get();
     options.progress = [&line](const CalibrationProgress &p) {
         line.show(p.total ? double(p.done) / double(p.total) : 0,
             "calibrating, " + std::to_string(p.done) + " of " + std::to_string(p.total) + " samples, "
@@ -64,7 +83,7 @@ Result<Calibration> collect(const Prepared &model, const QuantOptions &o, const 
 
 Status runCalibrate(const QuantOptions &o, const Common &common)
 {
-    Result<Prepared> model = prepare(o.file);
+    Result<Prepared> model = prepare(o);
     if (!model)
         return model.error();
     Result<Calibration> c = collect(*model, o, common);
@@ -143,49 +162,120 @@ Result<QuantConfig> readConfig(const QuantOptions &o)
     return config;
 }
 
-Result<ExportRequest> quantizeModel(const QuantOptions &o, const Common &common)
+// The statistics that the options name, of the prepared model.
+Result<Calibration> statistics(const Prepared &model, const QuantOptions &o, const Common &common)
 {
-    Result<QuantConfig> config = readConfig(o);
-    if (!config)
-        return config.error();
-    Result<Prepared> model = prepare(o.file);
-    if (!model)
-        return model.error();
-    Result<Calibration> calibration = o.stats.empty() ? collect(*model, o, common) : readStats(o.stats);
-    if (!calibration)
-        return calibration.error();
-    if (calibration->modelText != graphHash(model->graph))
+    Result<Calibration> calibration = o.stats.empty() ? collect(model, o, common) : readStats(o.stats);
+    if (calibration && calibration->modelText != graphHash(model.graph))
         return Error{ o.stats + " holds statistics of another model than " + o.file + "; run fuseboard-cli calibrate on it" };
+    return calibration;
+}
 
+// What is exported: the whole model, or each of the submodules that are traced.
+struct Quantized {
+    ExportRequest whole;
+    ByPart<ExportRequest> parts;
+};
+
+Result<ExportRequest> convertGraph(const GraphModule &graph, const PassReport &fused, Calibration calibration,
+    const QuantConfig &config, const Prepared &model, const QuantOptions &o)
+{
     ExportRequest request;
-    request.config = *config;
+    request.config = config;
+    request.worker = model.worker;
     request.edits = { R"({"op": "fuse"})" };
-    request.fused = model->fused;
+    request.fused = fused;
     request.modelPath = o.file;
     request.dataPath = o.data;
     request.statsPath = o.stats;
     request.batch = o.batch;
     request.directory = o.output;
-    Result<std::shared_ptr<const QuantResult>> converted = convertModel(model->graph, *config, *calibration);
+    Result<std::shared_ptr<const QuantResult>> converted = convertModel(graph, config, calibration);
     if (!converted)
         return Error{ o.file + ": " + converted.message() };
     request.converted = *converted;
-    request.calibration = std::make_shared<const Calibration>(std::move(*calibration));
-    request.floatGraph = std::make_shared<const GraphModule>(std::move(model->graph));
+    request.calibration = std::make_shared<const Calibration>(std::move(calibration));
+    request.floatGraph = std::make_shared<const GraphModule>(graph);
+    return request;
+}
 
-    // How good it is: on held-out data where given, else on the data it was calibrated with.
-    if (const std::string &judged = o.test.empty() ? o.data : o.test; !judged.empty()) {
-        Result<DataSet> data = openData(judged, *request.floatGraph);
-        if (!data)
-            return data.error();
-        ProgressLine line(common.quiet);
-        Result<Evaluation> evaluation = evaluateModels(*request.floatGraph, request.converted->graph, config->backend, *data,
-            nullptr, [&line](double fraction) { line.show(fraction, "comparing int8 with float"); });
+Status convertParts(
+    Quantized &out, const Calibration &calibration, const QuantConfig &config, const Prepared &model, const QuantOptions &o)
+{
+    for (const auto &[path, fused] : model.fusedParts) {
+        Result<ExportRequest> request = convertGraph(
+            *model.graph.modules.find(path)->graph, fused, statisticsOf(calibration, model.graph, path), config, model, o);
+        if (!request)
+            return Error{ request.message() + " (in " + pathInModel(path) + ")" };
+        request->edits.clear();
+        out.parts.emplace(path, std::move(*request));
+    }
+    return {};
+}
+
+// How good it is: on held-out data where given, else on the data it was calibrated with.
+Status judge(Quantized &out, const QuantConfig &config, const Prepared &model, const QuantOptions &o, const Common &common)
+{
+    const std::string &judged = o.test.empty() ? o.data : o.test;
+    if (judged.empty())
+        return {};
+    Result<DataSet> data = openData(judged, model.graph);
+    if (!data)
+        return data.error();
+    ProgressLine line(common.quiet);
+    const auto progress = [&line](double fraction) { line.show(fraction, "comparing int8 with float"); };
+    if (model.fusedParts.empty()) {
+        Result<Evaluation> evaluation = evaluateModels(
+            model.graph, out.whole.converted->graph, config.backend, *data, nullptr, progress, model.worker.get());
         if (!evaluation)
             return evaluation.error();
-        request.evaluation = *evaluation;
+        out.whole.evaluation = *evaluation;
+        return {};
     }
-    return request;
+    ByPart<std::shared_ptr<const QuantResult>> converted;
+    for (const auto &[path, request] : out.parts)
+        converted.emplace(path, request.converted);
+    auto evaluations = evaluateParts(model.graph, converted, config.backend, *data, *model.worker, progress);
+    if (!evaluations)
+        return evaluations.error();
+    for (auto &[path, e] : *evaluations) {
+        out.parts.at(path).evaluation = std::move(e.evaluation);
+        out.parts.at(path).sample = std::move(e.sample);
+    }
+    return {};
+}
+
+Result<Quantized> quantizeModel(const QuantOptions &o, const Common &common)
+{
+    Result<QuantConfig> config = readConfig(o);
+    if (!config)
+        return config.error();
+    Result<Prepared> model = prepare(o);
+    if (!model)
+        return model.error();
+    if (isPartial(model->graph) && !model->worker && !o.data.empty())
+        return Error{ o.file + " holds submodules of a model that has to run in your Python; add --worker" };
+    Result<Calibration> calibration = statistics(*model, o, common);
+    if (!calibration)
+        return calibration.error();
+    Quantized out;
+    if (isPartial(model->graph)) {
+        if (Status s = convertParts(out, *calibration, *config, *model, o); !s)
+            return s.error();
+    } else {
+        Result<ExportRequest> whole = convertGraph(model->graph, model->fused, std::move(*calibration), *config, *model, o);
+        if (!whole)
+            return whole.error();
+        out.whole = std::move(*whole);
+    }
+    if (Status s = judge(out, *config, *model, o, common); !s)
+        return s.error();
+    return out;
+}
+
+Status exportQuantized(const Quantized &q, const QuantOptions &o)
+{
+    return q.parts.empty() ? exportFolder(q.whole) : exportParts(q.parts, o.output);
 }
 
 void checkSource(const QuantOptions &o)
@@ -201,36 +291,50 @@ std::string percent(double share)
     return text;
 }
 
-Status runQuantize(const QuantOptions &o, const Common &common)
+std::string resultText(const ExportRequest &request)
 {
-    checkSource(o);
-    Result<ExportRequest> request = quantizeModel(o, common);
-    if (!request)
-        return request.error();
-    if (Status written = exportFolder(*request); !written)
-        return written;
-    if (o.json) {
-        print(fb::reportJson(*request));
-        return {};
-    }
     size_t int8 = 0;
     std::string kept;
-    for (const QuantRow &row : request->converted->rows)
+    for (const QuantRow &row : request.converted->rows)
         if (row.int8())
             ++int8;
         else if (row.staysFloat())
             kept += "  " + row.reason + "\n";
-    std::string out = std::to_string(int8) + " nodes in int8 for " + request->config.backend + "\n";
+    std::string out = std::to_string(int8) + " nodes in int8 for " + request.config.backend + "\n";
     if (!kept.empty())
         out += "float:\n" + kept;
-    if (const auto &e = request->evaluation) {
+    if (const auto &e = request.evaluation) {
         if (e->accuracyFloat >= 0)
             out += "top-1 on " + e->data + ": float " + percent(e->accuracyFloat) + ", int8 " + percent(e->accuracyInt8) + "\n";
         char text[64];
         std::snprintf(text, sizeof text, "SQNR of the outputs: %.1f dB\n", e->sqnrDb);
         out += text;
     }
-    print(out + "written to " + o.output + "\n");
+    return out;
+}
+
+Status runQuantize(const QuantOptions &o, const Common &common)
+{
+    checkSource(o);
+    Result<Quantized> quantized = quantizeModel(o, common);
+    if (!quantized)
+        return quantized.error();
+    if (Status written = exportQuantized(*quantized, o); !written)
+        return written;
+    if (quantized->parts.empty()) {
+        print(o.json ? fb::reportJson(quantized->whole) : resultText(quantized->whole) + "written to " + o.output + "\n");
+        return {};
+    }
+    Json reports = Json::object();
+    std::string text;
+    for (const auto &[path, request] : quantized->parts) {
+        reports[pathInModel(path)] = Json::parse(fb::reportJson(request));
+        text += pathInModel(path) + ": " + resultText(request);
+    }
+    if (o.json)
+        print(Json{ { "fuseboard", 1 }, { "submodules", reports } });
+    else
+        print(text + "written to " + o.output + "\n");
     return {};
 }
 
@@ -238,13 +342,17 @@ Status runExport(const QuantOptions &o, const Common &common)
 {
     if (o.form == "quantized") {
         checkSource(o);
-        Result<ExportRequest> request = quantizeModel(o, common);
-        return request ? exportFolder(*request) : request.error();
+        Result<Quantized> quantized = quantizeModel(o, common);
+        return quantized ? exportQuantized(*quantized, o) : quantized.error();
     }
     Result<GraphModule> gm = openModel(o.file);
     if (!gm)
         return gm.error();
     ExportRequest request;
+    auto worker = startedWorker(*gm, o.file, o.python);
+    if (!worker)
+        return worker.error();
+    request.worker = std::move(*worker);
     request.floatGraph = std::make_shared<const GraphModule>(std::move(*gm));
     request.modelPath = o.file;
     request.directory = o.output;
@@ -260,6 +368,7 @@ void addSource(CLI::App *c, QuantOptions *o)
     c->add_option("--backend", o->backend, "where the int8 model will run (x86)")->check(CLI::IsMember(quantBackends()));
     c->add_option("--qconfig", o->qconfig, "Q.json: backend and what stays in float");
     c->add_option("--test", o->test, "held-out data with labels to measure accuracy on");
+    addWorkerOptions(c, &o->python);
 }
 
 } // namespace
@@ -274,6 +383,7 @@ void addQuantCommands(Program &program)
         c->add_option("--batch", o->batch, "samples per forward (32)")->check(CLI::PositiveNumber);
         c->add_option("-o", o->output, "OUT.stats")->required();
         c->add_flag("--json", o->json, "one JSON document");
+        addWorkerOptions(c, &o->python);
     }
     {
         auto [c, o] = program.add<MergeOptions>("merge", "add statistics of several runs", runMerge);

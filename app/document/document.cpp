@@ -147,6 +147,7 @@ void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, const QString &
     name_ = title;
     dataPath_.clear();
     extraProblems_.clear();
+    worker_.reset();
     history_ = { Step{ tr("Open"), std::move(state) } };
     current_ = saved_ = 0;
     stateChanged();
@@ -228,13 +229,14 @@ void GraphDocument::calibrateNow(const QString &dataPath)
 {
     const QString name = tr("Calibrate");
     runOnState(name, QStringLiteral("calibrate"),
-        [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+        [this, name, dataPath, worker = worker_](const DocumentState &s, JobContext &context) -> Result<Deliver> {
             Result<DataSet> data = openData(dataPath.toStdString(), *s.graph);
             if (!data)
                 return data.error();
             CalibrateOptions options;
             options.cancel = &context.cancelled;
             options.batch = kCalibrationBatch;
+            options.modules = worker.get();
             options.progress = [&context](const CalibrationProgress &p) {
                 context.progress(
                     p.total ? double(p.done) / double(p.total) : -1, tr("%1 of %2 samples").arg(p.done).arg(p.total));
@@ -281,13 +283,14 @@ void GraphDocument::evaluate(const QString &dataPath)
     const QString name = tr("Evaluate");
     if (!isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
-    runOnState(
-        name, QStringLiteral("evaluate"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
+    runOnState(name, QStringLiteral("evaluate"),
+        [this, name, dataPath, worker = worker_](const DocumentState &s, JobContext &context) -> Result<Deliver> {
             Result<DataSet> data = openData(dataPath.toStdString(), *s.floatGraph);
             if (!data)
                 return data.error();
-            Result<Evaluation> e = evaluateModels(*s.floatGraph, *s.graph, s.config.backend, *data, &context.cancelled,
-                [&context](double f) { context.progress(f); });
+            Result<Evaluation> e = evaluateModels(
+                *s.floatGraph, *s.graph, s.config.backend, *data, &context.cancelled,
+                [&context](double f) { context.progress(f); }, worker.get());
             if (!e)
                 return e.error();
             DocumentState next = s;
@@ -312,7 +315,7 @@ void GraphDocument::exportTo(const QString &folder, bool int8Form)
     if (int8Form && !isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
     runOnState(name, QStringLiteral("export"),
-        [this, name, folder, int8Form, path = path_, dataPath = dataPath_](
+        [this, name, folder, int8Form, path = path_, dataPath = dataPath_, worker = worker_](
             const DocumentState &s, JobContext &context) -> Result<Deliver> {
             ExportRequest request;
             request.floatGraph = s.floatGraph ? s.floatGraph : s.graph;
@@ -327,6 +330,7 @@ void GraphDocument::exportTo(const QString &folder, bool int8Form)
             request.evaluation = s.evaluation;
             request.directory = folder.toStdString();
             request.cancel = &context.cancelled;
+            request.worker = worker;
             if (Status ok = exportFolder(request); !ok)
                 return ok.error();
             return Deliver([this, name, folder] {
@@ -366,6 +370,32 @@ int GraphDocument::staleNodes() const
     return stale;
 }
 
+void GraphDocument::startWorker(const QString &python, const QString &source)
+{
+    const QString name = tr("Start the Python worker");
+    const WorkerRequest request{ true, python.toStdString(), source.toStdString() };
+    const auto opened = history_.front().state.graph;
+    jobs_.start({ name, QStringLiteral("worker") }, [this, name, request, opened, path = path_](JobContext &context) {
+        auto worker = workerFor(*opened, path.toStdString(), request);
+        Status started = worker ? Status() : Status(worker.error());
+        if (worker && !*worker)
+            started = Error{ tr("nothing in this graph needs Python").toStdString() };
+        else if (worker)
+            started = (*worker)->start(&context.cancelled);
+        if (!started) {
+            const QString message = qs(started.message());
+            return JobAnswer{ message, true, [this, name, message] { emit failed(name, message); } };
+        }
+        return JobAnswer{ tr("running"), false, [this, name, opened, worker = *worker] {
+                             if (history_.front().state.graph != opened)
+                                 return; // another document is open by now
+                             worker_ = worker;
+                             updateProblems();
+                             emit done(name, tr("what only Python can run runs there"));
+                         } };
+    });
+}
+
 void GraphDocument::setExtraProblems(QList<Problem> problems)
 {
     extraProblems_ = std::move(problems);
@@ -380,7 +410,13 @@ void GraphDocument::updateProblems()
         for (const TraceWarning &w : s.graph->provenance.warnings)
             list.append({ Problem::Warning, qs(w.node.empty() ? w.module : w.node), qs(w.message), {}, {}, {}, {} });
         for (const NotExecutable &n : notExecutable(*s.graph))
-            list.append({ Problem::Fault, qs(n.node), qs(n.reason), {}, {}, {}, {} });
+            if (!n.inPython)
+                list.append({ Problem::Fault, qs(n.node), qs(n.reason), {}, {}, {}, {} });
+            else if (worker_)
+                list.append({ Problem::Note, qs(n.node), tr("%1 runs in Python").arg(qs(n.node)), {}, {}, {}, {} });
+            else
+                list.append({ Problem::Fault, qs(n.node), tr("%1 cannot run here: %2").arg(qs(n.node), qs(n.reason)), {},
+                    tr("Start the Python worker"), QStringLiteral("worker"), {} });
         if (s.calibration && !isInt8()) {
             for (const auto &[node, t] : s.calibration->nodes) {
                 if (t.nan || t.positiveInf || t.negativeInf)

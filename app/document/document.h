@@ -13,6 +13,7 @@
 #include <QStringList>
 
 #include "app/document/jobs.h"
+#include "app/document/python_worker.h"
 #include "app/document/workflow.h"
 #include "model/exec/statistics.h"
 #include "passes/pass.h"
@@ -39,7 +40,7 @@ struct Problem {
     QString text;
     QString detail; // the source line that failed, or empty
     QString fix; // label of the button, or empty
-    QString fixKind; // "leaf" (of a failed trace), "recalibrate"
+    QString fixKind; // "leaf" (of a failed trace), "recalibrate", "worker"
     QString fixArgument;
     bool operator==(const Problem &) const = default;
 };
@@ -90,6 +91,11 @@ public:
     // How the document's float and int8 graphs do on labelled data (also done after converting, on the calibration data).
     void evaluate(const QString &dataPath);
 
+    // Runs the user's code for what only Python can run, from then on until another document is opened. Empty: the default
+    // Python, the source that the file names.
+    void startWorker(const QString &python = {}, const QString &source = {});
+    bool hasWorker() const { return bool(worker_); }
+
     // Trace failures and the like, shown with the document's own problems until cleared.
     void setExtraProblems(QList<Problem> problems);
 
@@ -123,6 +129,7 @@ private:
     QString path_, name_, dataPath_, exportedTo_;
     std::shared_ptr<const QuantPlan> plan_;
     QList<Problem> problems_, extraProblems_;
+    std::shared_ptr<Worker> worker_; // null before it is started
     Jobs jobs_;
 };
 

@@ -78,9 +78,11 @@ std::optional<uint64_t> countRight(const Tensor &logits, const std::vector<int64
     return right;
 }
 
-// The sample that model.py checks itself with: the data's first, else seeded random in the traced shapes.
+// The sample that model.py checks itself with.
 Result<std::vector<Arg>> sampleInputs(const ExportRequest &request)
 {
+    if (!request.sample.empty())
+        return request.sample;
     std::vector<Arg> inputs;
     if (!request.dataPath.empty()) {
         Result<DataSet> data = openData(request.dataPath, *request.floatGraph);
@@ -151,7 +153,7 @@ std::string fileHash(const std::string &path)
 }
 
 Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModule &int8Graph, const std::string &backend,
-    const DataSet &data, const CancelFlag *cancel, const Progress &progress)
+    const DataSet &data, const CancelFlag *cancel, const Progress &progress, ModuleRunner *modules)
 {
     Result<Interpreter> reference = Interpreter::create(floatGraph);
     if (!reference)
@@ -160,7 +162,8 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
     if (!int8)
         return int8.error();
     const auto labels = labelsOf(data);
-    RunOptions floatRun{ {}, cancel, {} }, int8Run{ {}, cancel, backend };
+    const RunOptions floatRun{ .cancel = cancel, .modules = modules },
+        int8Run{ .cancel = cancel, .engine = backend, .modules = modules };
 
     Evaluation e;
     e.data = fileName(data.source);
@@ -309,7 +312,8 @@ Status exportFolder(const ExportRequest &request)
     options.recipeJson = recipeJson(request);
 
     // A graph that cannot run here (an opaque leaf) is exported all the same, without a sample to check itself with.
-    if (notExecutable(gm).empty()) {
+    const auto obstacles = notExecutable(gm);
+    if (std::all_of(obstacles.begin(), obstacles.end(), [&](const NotExecutable &n) { return request.worker && n.inPython; })) {
         Result<std::vector<Arg>> inputs = sampleInputs(request);
         if (!inputs)
             return inputs.error();
@@ -317,7 +321,7 @@ Status exportFolder(const ExportRequest &request)
             Result<Interpreter> interpreter = Interpreter::create(gm);
             if (!interpreter)
                 return interpreter.error();
-            RunOptions run{ {}, request.cancel, engine };
+            const RunOptions run{ .cancel = request.cancel, .engine = engine, .modules = request.worker.get() };
             Result<Arg> output = interpreter->run(*inputs, run);
             if (!output)
                 return output.error();

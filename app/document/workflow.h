@@ -25,7 +25,7 @@ using Progress = std::function<void(double fraction)>;
 
 // Runs both graphs over the data. Labels are an integer member of the data named "labels", "label", "y" or "targets".
 Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModule &int8Graph, const std::string &backend,
-    const DataSet &data, const CancelFlag *cancel = nullptr, const Progress &progress = {});
+    const DataSet &data, const CancelFlag *cancel = nullptr, const Progress &progress = {}, ModuleRunner *modules = nullptr);
 
 // Plans and converts as one checked pass; `fused` is untouched. `state` of its rows says what runs in int8.
 Result<std::shared_ptr<const QuantResult>> convertModel(
@@ -42,11 +42,13 @@ struct ExportRequest {
     std::optional<Evaluation> evaluation;
     std::string modelPath, dataPath, statsPath; // where they came from; only the file names are written
     std::string directory;
+    std::vector<Arg> sample; // stored in the folder for its check; empty: the data's first, else a seeded random one
     uint64_t batch = 1; // samples per forward in calibration
+    std::shared_ptr<ModuleRunner> worker; // null: a graph that only Python can run is exported without a sample
     const CancelFlag *cancel = nullptr;
 };
 
-// Writes model.py, weights.pt, report.json and recipe.json. The stored sample is the data's first, else a seeded random one.
+// Writes model.py, weights.pt, report.json and recipe.json.
 Status exportFolder(const ExportRequest &request);
 std::string reportJson(const ExportRequest &request);
 std::string recipeJson(const ExportRequest &request);

@@ -6,6 +6,7 @@
 
 #include "model/exec/statistics.h"
 #include "model/exec/tensor_ops.h"
+#include "model/exec/worker.h"
 #include "model/io/fxt.h"
 #include "model/text/text.h"
 
@@ -178,8 +179,11 @@ Result<DataSet> openData(const std::string &path, const GraphModule &gm)
 
 std::string graphHash(const GraphModule &gm)
 {
+    std::string all = canonicalText(gm.graph);
+    for (const std::string &path : partsOf(gm))
+        all += path + graphHash(*gm.modules.find(path)->graph);
     uint64_t hash = 0xcbf29ce484222325; // FNV-1a
-    for (const char c : canonicalText(gm.graph))
+    for (const char c : all)
         hash = (hash ^ uint8_t(c)) * 0x100000001b3;
     std::string text;
     for (int shift = 60; shift >= 0; shift -= 4)
@@ -195,18 +199,24 @@ Result<Calibration> calibrate(const GraphModule &gm, const DataSet &data, const 
         return interpreter.error();
     Calibration result;
     result.modelText = graphHash(gm);
-    std::unordered_map<NodeId, TensorStats *> stats; // of the nodes that have given a float tensor
-    RunOptions run;
-    run.cancel = options.cancel;
-    run.observer = [&](NodeId id, const Arg &value) {
+    using ByNode = std::unordered_map<NodeId, TensorStats *>; // of the nodes that have given a float tensor
+    ByNode stats;
+    std::map<std::string, ByNode> statsInside;
+    const auto observe = [&result](ByNode &seen, const std::string &prefix, const Node &n, const Arg &value) {
         const Tensor *t = value.as<Tensor>();
-        const Node &n = gm.graph[id];
         if (!t || !*t || !isFloatingPoint((*t)->dtype) || n.op == Opcode::Output)
             return;
-        TensorStats *&s = stats[id];
+        TensorStats *&s = seen[n.id];
         if (!s)
-            s = &result.nodes[n.name];
+            s = &result.nodes[prefix + n.name];
         s->add(**t);
+    };
+    RunOptions run;
+    run.cancel = options.cancel;
+    run.modules = options.modules;
+    run.observer = [&](NodeId id, const Arg &value) { observe(stats, "", gm.graph[id], value); };
+    run.inside = [&](const std::string &path, NodeId id, const Arg &value) {
+        observe(statsInside[path], path + "/", gm.modules.find(path)->graph->graph[id], value);
     };
     const uint64_t total = options.samples ? std::min(options.samples, data.samples) : data.samples;
     const uint64_t batch = std::max<uint64_t>(options.batch, 1);

@@ -73,6 +73,7 @@ struct CalibrateOptions {
     uint64_t batch = 1; // samples per forward
     uint64_t samples = 0; // 0: all
     const CancelFlag *cancel = nullptr;
+    ModuleRunner *modules = nullptr; // of the interpreter
     std::function<void(const CalibrationProgress &)> progress;
 };
 

@@ -39,6 +39,7 @@ using Clock = std::chrono::steady_clock;
 // The descriptors that fuseboard_worker.py expects, and how tensors are aligned.
 constexpr int kSocket = 3, kMemory = 4;
 constexpr int64_t kAlignment = 64;
+constexpr std::string_view kWholeModel = "model";
 constexpr size_t kLongestAnswer = size_t(64) << 20;
 constexpr auto kCancelPoll = std::chrono::milliseconds(20);
 
@@ -359,6 +360,8 @@ public:
         throw ExecError("nothing was sent at " + std::to_string(place));
     }
 
+    void forget() { received_.clear(); } // the next message has other tensors by the same names
+
     Result<Tensor> tensor(const std::string &name)
     {
         if (const auto it = received_.find(name); it != received_.end())
@@ -409,15 +412,21 @@ private:
 
 struct Worker::Impl {
     WorkerOptions options;
-    std::timed_mutex mutex; // of everything below
+    std::recursive_timed_mutex mutex; // of everything below; a part may call into Python again
     Descriptor socket;
     std::unique_ptr<SharedMemory> memory;
     std::unique_ptr<Child> child;
     std::map<std::string, Tensor> state; // what the modules there hold
     std::map<std::string, int> training; // -1: unknown
     std::string received;
+    int depth = 0; // calls under way
+    struct Part {
+        std::shared_ptr<const GraphModule> graph;
+        std::unique_ptr<Interpreter> interpreter;
+    };
+    std::map<std::string, Part> parts; // by path, as they were last run
 
-    // Whatever went wrong with the process, there is none afterwards.
+    // Whatever went wrong with the process, there is none afterwards, and what waits further out finds none.
     [[noreturn]] void giveUp(const std::string &why)
     {
         child.reset();
@@ -482,6 +491,7 @@ struct Worker::Impl {
     // The answer as a value; what it reports as an error is thrown.
     Arg parse(const std::string &line, Exchange &exchange)
     {
+        exchange.forget();
         auto answer = argumentFromText(line, [&](const std::string &name) { return exchange.tensor(name); });
         if (!answer)
             giveUp("the Python worker gave an answer that is none: " + answer.message());
@@ -522,7 +532,7 @@ struct Worker::Impl {
             if (isAtOrBelow(name, path) && name != path && !entry->tensor->quant)
                 if (Tensor &held = state[name]; held != entry->tensor) {
                     held = entry->tensor;
-                    out.emplace_back(name, entry->tensor);
+                    out.emplace_back(inModel(gm, name), entry->tensor);
                 }
         return out;
     }
@@ -533,39 +543,129 @@ struct Worker::Impl {
             if (isAtOrBelow(name, path))
                 if (const auto [it, fresh] = training.try_emplace(name, -1); it->second != info->training) {
                     it->second = info->training;
-                    out.emplace_back(name, info->training);
+                    out.emplace_back(inModel(gm, name), info->training);
                 }
         return out;
     }
 
-    Arg run(const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const CancelFlag *cancel)
+    // "model.backbone" of a partial graph is "backbone" of the user's model.
+    static std::string inModel(const GraphModule &gm, const std::string &path)
+    {
+        return isPartial(gm) ? path.substr(std::min(path.size(), kWholeModel.size() + 1)) : path;
+    }
+
+    Arg partsRequest(const GraphModule &gm)
+    {
+        if (depth > 1)
+            return {}; // the model runs already
+        std::vector<std::pair<Arg, Arg>> out;
+        for (const std::string &path : partsOf(gm)) {
+            const ModuleInfo &m = *gm.modules.find(path);
+            ArgList names;
+            for (const NodeId id : m.graph->graph.placeholders())
+                names.emplace_back(m.graph->graph[id].target);
+            out.emplace_back(inModel(gm, path), Arg::tuple({ m.className, Arg::list(std::move(names)) }));
+        }
+        return Arg::dict(std::move(out));
+    }
+
+    Arg runPart(const GraphModule &gm, const std::string &path, const ArgList &inputs, const RunOptions &options)
+    {
+        const ModuleInfo *m = gm.modules.find(path);
+        if (!m || !m->graph)
+            giveUp("the Python worker asks for " + path + ", which is no graph here");
+        Part &part = parts[path];
+        if (part.graph != m->graph) {
+            auto made = Interpreter::create(*m->graph);
+            if (!made)
+                throw ExecError(made.message());
+            part = { m->graph, std::make_unique<Interpreter>(std::move(*made)) };
+        }
+        RunOptions inner = options;
+        inner.observer = nullptr;
+        inner.seed.reset();
+        if (options.inside)
+            inner.observer = [&](NodeId id, const Arg &value) { options.inside(path, id, value); };
+        auto r = part.interpreter->run(inputs, inner);
+        if (!r && r.message() == Interpreter::kCancelled)
+            throw Cancelled();
+        if (!r)
+            throw ExecError(r.message());
+        return std::move(*r);
+    }
+
+    static Arg randomState() { return fromAten(at::detail::getDefaultCPUGenerator().get_state()); }
+    static void setRandomState(const Arg &answer)
+    {
+        const Arg *state = field(answer, "random");
+        if (const Tensor *t = state ? state->as<Tensor>() : nullptr; t && *t) {
+            at::Generator random = at::detail::getDefaultCPUGenerator();
+            random.set_state(toAten(*t));
+        }
+    }
+
+    void send(const Arg &message, Exchange &exchange, const CancelFlag *cancel)
+    {
+        const std::string line = argumentText(message, [&](const Tensor &t) { return exchange.name(t); }) + "\n";
+        exchange.writeTensors();
+        send(line, deadline(), cancel);
+    }
+
+    // Runs what the model asks for on the way, then returns what the call gave.
+    Arg answer(const GraphModule &gm, Exchange &exchange, const RunOptions &options)
+    {
+        std::optional<std::string> failedPart;
+        for (;;) {
+            Arg message;
+            try {
+                message = parse(receive(deadline(), options.cancel), exchange);
+            } catch (const ExecError &) {
+                if (failedPart) // which the user's code was told, too
+                    throw ExecError(*failedPart);
+                throw;
+            }
+            const Arg *path = field(message, "part"), *inputs = field(message, "inputs");
+            if (!path || !path->as<std::string>() || !inputs || !inputs->sequence())
+                return message;
+            setRandomState(message);
+            Exchange back(*memory);
+            try {
+                const Arg value
+                    = runPart(gm, std::string(kWholeModel) + "." + *path->as<std::string>(), inputs->sequence()->items, options);
+                send(Arg::dict({ { "value", value }, { "random", randomState() } }), back, options.cancel);
+            } catch (const ExecError &e) {
+                if (!child)
+                    throw;
+                failedPart = *path->as<std::string>() + ": " + e.what();
+                send(Arg::dict({ { "error", *failedPart } }), back, options.cancel);
+            }
+        }
+    }
+
+    Arg run(const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
     {
         const c10::InferenceMode inference;
-        start(cancel);
-        const Clock::time_point end = deadline();
-        at::Generator random = at::detail::getDefaultCPUGenerator();
+        start(options.cancel);
         std::vector<std::pair<Arg, Arg>> named;
         for (const auto &[key, value] : kwargs)
             named.emplace_back(key, value);
-        const Arg request = Arg::dict({ { "call", path }, { "class", gm.modules.find(path)->className },
+        const Arg request = Arg::dict({ { "call", inModel(gm, path) }, { "class", gm.modules.find(path)->className },
             { "args", Arg::list(args) }, { "kwargs", Arg::dict(std::move(named)) },
             { "state", Arg::dict(changedState(gm, path)) }, { "training", Arg::dict(changedModes(gm, path)) },
-            { "threads", at::get_num_threads() }, { "random", fromAten(random.get_state()) } });
+            { "parts", partsRequest(gm) }, { "threads", at::get_num_threads() }, { "random", randomState() } });
         Exchange exchange(*memory);
-        const std::string line = argumentText(request, [&](const Tensor &t) { return exchange.name(t); }) + "\n";
-        exchange.writeTensors();
-        send(line, end, cancel);
-        Arg answer;
+        Arg result;
         try {
-            answer = parse(receive(end, cancel), exchange);
+            send(request, exchange, options.cancel);
+            result = answer(gm, exchange, options);
         } catch (...) {
             state.clear(); // it may have been refused
             training.clear();
             throw;
         }
 
-        const Arg *value = field(answer, "value"), *changed = field(answer, "changed"), *after = field(answer, "random");
-        if (!value || !changed || !changed->sequence() || !after)
+        const Arg *value = field(result, "value"), *changed = field(result, "changed");
+        if (!value || !changed || !changed->sequence())
             giveUp("the Python worker gave an answer without a value");
         for (const Arg &item : changed->sequence()->items) {
             const ArgSequence *pair = item.sequence();
@@ -576,13 +676,12 @@ struct Worker::Impl {
             if (target.use_count() > 1) // else memory that is not ATen's: a constant of the graph
                 target.copy_(toAten(*t));
         }
-        if (const Tensor *t = after->as<Tensor>())
-            random.set_state(toAten(*t));
+        setRandomState(result);
         return *value;
     }
 
     // One call at a time; who waits for another can be cancelled, too.
-    std::unique_lock<std::timed_mutex> turn(const CancelFlag *cancel)
+    std::unique_lock<std::recursive_timed_mutex> turn(const CancelFlag *cancel)
     {
         std::unique_lock lock(mutex, std::defer_lock);
         while (!lock.try_lock_for(kCancelPoll))
@@ -613,16 +712,40 @@ Status Worker::start(const CancelFlag *cancel)
 }
 
 Result<Arg> Worker::run(
-    const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const CancelFlag *cancel)
+    const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
 {
     try {
-        const auto lock = impl_->turn(cancel);
-        return impl_->run(gm, path, args, kwargs, cancel);
+        const auto lock = impl_->turn(options.cancel);
+        struct Depth {
+            int &depth;
+            explicit Depth(int &d)
+                : depth(++d)
+            {
+            }
+            ~Depth() { --depth; }
+        } const inside(impl_->depth);
+        return impl_->run(gm, path, args, kwargs, options);
     } catch (const Cancelled &) {
         return Error{ Interpreter::kCancelled };
     } catch (...) {
         return Error{ currentMessage() };
     }
+}
+
+bool isPartial(const GraphModule &gm)
+{
+    const ModuleInfo *root = gm.modules.find(""), *model = gm.modules.find(kWholeModel);
+    return root && root->className == "torch.nn.modules.module.Module" && model && model->kind == ModuleKind::Opaque;
+}
+
+std::vector<std::string> partsOf(const GraphModule &gm)
+{
+    std::vector<std::string> out;
+    if (isPartial(gm))
+        for (const auto &[path, info] : gm.modules)
+            if (info->kind == ModuleKind::Graph && info->graph)
+                out.push_back(path);
+    return out;
 }
 
 } // namespace fb

@@ -21,6 +21,11 @@ struct WorkerOptions {
     double timeout = 300; // seconds that a call, or loading the model, may take
 };
 
+// Where a model does not trace as a whole, its graph is one call of the opaque module "model", and those submodules that trace
+// stand in the module table as graphs that no node calls.
+bool isPartial(const GraphModule &gm);
+std::vector<std::string> partsOf(const GraphModule &gm); // "model.backbone"
+
 class Worker : public ModuleRunner
 {
 public:
@@ -30,9 +35,10 @@ public:
     // Returns when the model is loaded. Calls start a worker that does not run (any more) by themselves.
     Status start(const CancelFlag *cancel = nullptr);
 
-    // The module has the tensors of `gm` while it runs. From any thread, one call at a time.
+    // The module has the tensors of `gm` while it runs. Submodules of it that are graphs of their own run here (see partsOf).
+    // From any thread, one call at a time.
     Result<Arg> run(const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs,
-        const CancelFlag *cancel) override;
+        const RunOptions &options) override;
 
 private:
     struct Impl;

@@ -28,11 +28,14 @@ if __name__ == "__main__":
         os.set_inheritable(descriptor, False)
 
 import dataclasses      # noqa: E402
+import functools        # noqa: E402
 import importlib        # noqa: E402
+import inspect          # noqa: E402
 import json             # noqa: E402
 import mmap             # noqa: E402
 import socket           # noqa: E402
 import traceback        # noqa: E402
+import types            # noqa: E402
 
 try:
     import fuseboard_trace as tracing
@@ -53,6 +56,11 @@ def extent(sizes, strides):
     return 0 if 0 in sizes else 1 + sum((n - 1) * step for n, step in zip(sizes, strides))
 
 
+def flat(tensor):
+    """Everything from the first to the last element, as it lies in memory."""
+    return tensor.as_strided([extent(tensor.shape, tensor.stride())], [1])
+
+
 def storage(tensor):
     return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
 
@@ -61,7 +69,7 @@ class Memory:
     """The shared memory. It only ever grows, and either side may do that."""
 
     def __init__(self):
-        self.map = None
+        self.map = None     # what grew is mapped anew: tensors of the old map keep that
 
     def _span(self, size):
         if os.fstat(MEMORY).st_size < size:
@@ -95,16 +103,15 @@ class Reader:
             if not isinstance(dtype, torch.dtype):
                 raise Refused(f"torch {torch.__version__} has no dtype {kind}")
             sizes, strides = numbers(sizes), numbers(strides)
-            flat = self.memory.flat(dtype, extent(sizes, strides), int(place)).clone()
-            self.tensors[name] = flat.as_strided(sizes, strides)
+            self.tensors[name] = self.memory.flat(dtype, extent(sizes, strides), int(place)).clone().as_strided(sizes, strides)
         return self.tensors[name]
 
-    def changed(self):
-        """The tensors that are not as they came: numpy and in-place operators write into them."""
+    def changed(self, before):
+        """The tensors that are not as they came: numpy and in-place operators write into them. `before` has them as they came
+        where the memory does not any more."""
         for name, tensor in self.tensors.items():
-            kind, sizes, strides, place = name.split(":")
-            count = extent(tensor.shape, tensor.stride())
-            own, came = tensor.as_strided([count], [1]), self.memory.flat(tensor.dtype, count, int(place))
+            own = flat(tensor)
+            came = before[name] if before else self.memory.flat(own.dtype, own.numel(), int(name.rsplit(":", 1)[1]))
             if not torch.equal(own.view(torch.uint8), came.view(torch.uint8)):
                 yield name, tensor
 
@@ -185,6 +192,10 @@ class Answer(tracing.Document):
     def _argument(self, a):
         if type(a).__module__ == "numpy" and hasattr(a, "item"):
             return self._argument(torch.from_numpy(a) if getattr(a, "ndim", 0) else a.item())
+        if isinstance(a, torch.Tensor):
+            if id(a) not in self.names:
+                self.names[id(a)] = self._place(a), a
+            return {"tensor": self.names[id(a)][0]}
         j = super()._argument(a)
         if isinstance(j, dict) and "opaque" in j:
             # An object is its fields: the graph reads them by getattr.
@@ -192,11 +203,6 @@ class Answer(tracing.Document):
             if fields and not isinstance(a, torch.nn.Module):
                 return {"namedtuple": {"type": tracing.class_name(a), "fields": [[f, self._argument(getattr(a, f))] for f in fields]}}
         return j
-
-    def _tensor(self, path, tensor, names):
-        if id(tensor) not in self.names:
-            self.names[id(tensor)] = self._place(tensor), tensor
-        return self.names[id(tensor)][0]
 
     def _place(self, tensor):
         t = tensor.detach()
@@ -211,10 +217,9 @@ class Answer(tracing.Document):
         for name, source in self.given.items():     # a view of what was given stays one
             if t.dtype == source.dtype and t.numel() and storage(t).data_ptr() == storage(source).data_ptr():
                 return f"given {name.rsplit(':', 1)[1]}:{shape}:{t.storage_offset()}"
-        flat = t.as_strided([extent(sizes, strides)], [1])
-        place = self.end
-        self.end += (flat.numel() * flat.element_size() + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-        self.memory.flat(t.dtype, flat.numel(), place).copy_(flat)
+        own, place = flat(t), self.end
+        self.end += (own.numel() * own.element_size() + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        self.memory.flat(t.dtype, own.numel(), place).copy_(own)
         return f"{str(t.dtype).replace('torch.', '')}:{shape}:{place}"
 
 
@@ -226,22 +231,22 @@ class Model:
         torch.manual_seed(0)        # as the tracer does, for what is random and no parameter
         self.root = self.source.load().eval()
         self.modules = dict(self.root.named_modules(remove_duplicate=False))
+        self.replaced = {}          # path -> the forward that stands aside
 
     def find(self, path, cls):
         module = self.modules.get(path)
         if module is None:
             raise Refused(f"{self.source.shown} has no module '{path}'{tracing.near(path, self.modules)}; name the source that was traced (--source)")
         if cls.rsplit(".", 1)[-1] != type(module).__name__:
-            raise Refused(f"'{path}' is a {type(module).__name__} in {self.source.shown} and was a {cls.rsplit('.', 1)[-1]} when the model was "
-                          "traced; name the source that was traced (--source)")
+            raise Refused(f"{repr(path) if path else 'the model'} is a {type(module).__name__} in {self.source.shown} and was a "
+                          f"{cls.rsplit('.', 1)[-1]} when the model was traced; name the source that was traced (--source)")
         return module
 
     def set_state(self, tensors, training):
         """Makes the modules hold the tensors of Fuseboard's document, which may have been edited there."""
         for name, tensor in tensors.items():
             path, _, leaf = name.rpartition(".")
-            owner = self.modules.get(path)
-            own = getattr(owner, leaf, None)
+            own = getattr(self.modules.get(path), leaf, None)
             if not isinstance(own, torch.Tensor):
                 raise Refused(f"{self.source.shown} has no tensor '{name}'; name the source that was traced (--source)")
             if own.shape != tensor.shape or own.dtype != tensor.dtype:
@@ -253,39 +258,92 @@ class Model:
             if path in self.modules:
                 self.modules[path].training = mode
 
+    def set_parts(self, parts, ask):
+        """Has Fuseboard run these submodules: path -> (class, names of what it wants to be given)."""
+        for path in set(self.replaced) - set(parts):
+            self.modules[path].forward = self.replaced.pop(path)
+        for path, (cls, names) in parts.items():
+            module = self.find(path, cls)
+            original = self.replaced.setdefault(path, module.forward)
+            module.forward = functools.partial(ask, path, original, names)
+
     def complaint(self, error):
-        """The last line of the user's traceback, and where that was."""
+        """How the user's traceback ends, and where that was."""
         if isinstance(error, SystemExit):
             text = f"it calls sys.exit({'' if error.code is None else repr(error.code)})"
         else:
-            text = traceback.format_exception_only(type(error), error)[-1].strip()
+            text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[-1 if isinstance(error, SyntaxError) else 0]
         where = self.source.sources.of_error(error)
         return f"{where['file']}:{where['line']} `{where['code']}`: {text}" if where else text
 
 
-def serve(model, memory, line):
-    """The answer to one request, which never is a failure of this process."""
-    given, rest = Reader(memory), Reader(memory)
-    try:
-        request = dict(json.loads(line)["dict"])
-        args, kwargs = given.value(request.pop("args")), given.value(request.pop("kwargs"))
-        request = {name: rest.value(value) for name, value in request.items()}
-        module = model.find(request["call"], request["class"])
-        model.set_state(request["state"], request["training"])
-        if torch.get_num_threads() != request["threads"]:
-            torch.set_num_threads(request["threads"])
-        torch.set_rng_state(request["random"])
-        with torch.no_grad():
-            value = module(*args, **kwargs)
-        random = torch.get_rng_state()
-        # What changed is copied before the answer goes where the arguments lay.
-        changed = [(int(name.rsplit(":", 1)[1]), tensor.clone()) for name, tensor in given.changed()]
-        return Answer(memory, given.tensors)._argument({
-            "value": value, "changed": changed, "random": None if torch.equal(random, request["random"]) else random})
-    except Refused as error:
-        return {"dict": [["error", str(error)]]}
-    except BaseException as error:
-        return {"dict": [["error", model.complaint(error)]]}
+def bound(forward, names, args, kwargs):
+    """What a traced submodule is given, in the order of its placeholders."""
+    signature = inspect.signature(forward)
+    if all(name in signature.parameters for name in names):
+        arguments = signature.bind(*args, **kwargs)
+        arguments.apply_defaults()
+        return [arguments.arguments[name] for name in names]
+    values = tracing.Binding(types.SimpleNamespace(forward=forward), args, kwargs).values
+    for name in names:
+        if name not in values:
+            raise Refused(f"it was traced with an argument '{name}' and is called without")
+    return [values[name] for name in names]
+
+
+class Session:
+    """The messages. While Fuseboard runs a submodule of the model it may want something run here, and so on."""
+
+    def __init__(self, channel, model):
+        self.channel, self.lines, self.model, self.memory = channel, channel.makefile("rb"), model, Memory()
+
+    def send(self, answer):
+        self.channel.sendall(json.dumps(answer).encode() + b"\n")
+
+    def receive(self):
+        """The next message that is no request, with all requests before it served."""
+        for line in self.lines:
+            message = dict(json.loads(line)["dict"])
+            if "call" not in message:
+                return message
+            self.send(self.serve(message))
+
+    def serve(self, request):
+        """The answer to a request, which never is a failure of this process."""
+        model, given, rest = self.model, Reader(self.memory), Reader(self.memory)
+        try:
+            args, kwargs = given.value(request.pop("args")), given.value(request.pop("kwargs"))
+            request = {name: rest.value(value) for name, value in request.items()}
+            module = model.find(request["call"], request["class"])
+            model.set_state(request["state"], request["training"])
+            if request["parts"] is not None:        # else this is called from within such a part
+                model.set_parts(request["parts"], self.ask)
+            if torch.get_num_threads() != request["threads"]:
+                torch.set_num_threads(request["threads"])
+            torch.set_rng_state(request["random"])
+            before = {name: flat(tensor).clone() for name, tensor in given.tensors.items()} if request["parts"] else None
+            with torch.no_grad():
+                value = module(*args, **kwargs)
+            changed = [(int(name.rsplit(":", 1)[1]), tensor.clone()) for name, tensor in given.changed(before)]
+            return Answer(self.memory, given.tensors)._argument({"value": value, "changed": changed, "random": torch.get_rng_state()})
+        except Refused as error:
+            return {"dict": [["error", str(error)]]}
+        except BaseException as error:
+            return {"dict": [["error", model.complaint(error)]]}
+
+    def ask(self, path, forward, names, *args, **kwargs):
+        """A submodule that Fuseboard runs."""
+        inputs = bound(forward, names, args, kwargs)
+        self.send(Answer(self.memory, {})._argument({"part": path, "inputs": inputs, "random": torch.get_rng_state()}))
+        answer = self.receive()
+        if answer is None:
+            os._exit(0)
+        reader = Reader(self.memory)
+        answer = {name: reader.value(value) for name, value in answer.items()}
+        if "error" in answer:
+            raise Refused(answer["error"])
+        torch.set_rng_state(answer["random"])
+        return answer["value"]
 
 
 def main():
@@ -302,10 +360,7 @@ def main():
         send({"dict": [["error", where + p["message"]]]})
         return
     send({"dict": [["torch", torch.__version__]]})
-    memory = Memory()
-    with channel.makefile("rb") as lines:
-        for line in lines:
-            send(serve(model, memory, line))
+    Session(channel, model).receive()
 
 
 if __name__ == "__main__":

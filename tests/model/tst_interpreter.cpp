@@ -265,7 +265,9 @@ private slots:
         m.kind = ModuleKind::Opaque;
         m.scriptError = "it uses yield\nand more";
         opaque.addModule(m);
-        QCOMPARE(message(opaque, { x }), std::string("call: Gate: custom module Gate does not script: it uses yield"));
+        QCOMPARE(message(opaque, { x }),
+            std::string(
+                "call: Gate: custom module Gate does not script: it uses yield; start the Python worker (--worker) to run it"));
         QCOMPARE(notExecutable(opaque).at(0).reason, std::string("custom module Gate does not script: it uses yield"));
     }
 
