@@ -634,7 +634,28 @@ void MainWindow::fixProblem(int id)
         tracePanel_->run();
     } else if (p.fixKind == QLatin1String("recalibrate")) {
         doc_.calibrate(doc_.dataPath());
+    } else if (p.fixKind == QLatin1String("worker")) {
+        startWorker();
     }
+}
+
+// With the model's source from where it was traced, or from where the user says.
+void MainWindow::startWorker()
+{
+    const QString python = QSettings().value(QStringLiteral("tracePython")).toString();
+    const std::string &source = doc_.graph()->provenance.source;
+    const size_t colon = source.rfind(':');
+    if (colon == source.npos || sourceOf(*doc_.graph(), doc_.path().toStdString()))
+        return doc_.startWorker(python);
+    const QString file = QFileInfo(qs(source.substr(0, colon))).fileName(), name = qs(source.substr(colon));
+    if (tracePanel_ && tracePanel_->sourceFolder().exists(file))
+        return doc_.startWorker(python, tracePanel_->sourceFolder().filePath(file) + name);
+    auto *dialog = new QFileDialog(this, tr("Where is %1?").arg(file), QFileInfo(doc_.path()).path(), tr("Python files (*.py)"));
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    dialog->setFileMode(QFileDialog::ExistingFile);
+    connect(dialog, &QFileDialog::fileSelected, this,
+        [this, python, name](const QString &path) { doc_.startWorker(python, path + name); });
+    dialog->open();
 }
 
 void MainWindow::goToSource(const QString &file, int line)

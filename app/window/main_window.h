@@ -81,6 +81,7 @@ private:
     void select(const QList<NodeId> &nodes, QObject *from);
     void showHistogramOf(NodeId node);
     void fixProblem(int id);
+    void startWorker();
     void goToSource(const QString &file, int line);
     void raise(QDockWidget *dock);
     void setTheme(Theme::Mode mode);
