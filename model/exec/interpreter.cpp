@@ -266,11 +266,25 @@ std::shared_ptr<torch::jit::Module> loadScript(const std::string &bytes)
     return std::make_shared<torch::jit::Module>(torch::jit::load(stream, c10::Device(c10::kCPU)));
 }
 
+bool holdsMeta(const Arg &value)
+{
+    bool found = false;
+    forEachTensor(value, [&](const Tensor &t) { found |= isMeta(t); });
+    return found;
+}
+
 Call scriptCall(const ModuleInfo &info)
 {
     if (!info.script)
         throw ExecError("the archive holds no TorchScript for it");
-    return [module = loadScript(*info.script)](const ArgList &args, const Kwargs &kwargs, const RunState &) {
+    return [loaded = loadScript(*info.script), shapes = std::shared_ptr<torch::jit::Module>()](
+               const ArgList &args, const Kwargs &kwargs, const RunState &) mutable {
+        const bool meta = holdsMeta(Arg::tuple(args));
+        if (meta && !shapes) { // the same over tensors without memory
+            shapes = std::make_shared<torch::jit::Module>(loaded->deepcopy());
+            shapes->to(at::kMeta);
+        }
+        const auto &module = meta ? shapes : loaded;
         const c10::FunctionSchema &schema = module->get_method("forward").function().getSchema();
         const auto convert = [](const Arg &a, const c10::TypePtr &type) {
             int cost = 0;
@@ -702,13 +716,6 @@ struct Interpreter::Impl {
                 values[slot] = Arg();
         }
         return output;
-    }
-
-    static bool holdsMeta(const Arg &value)
-    {
-        bool found = false;
-        forEachTensor(value, [&](const Tensor &t) { found |= isMeta(t); });
-        return found;
     }
 
     // What a run gives must be dense memory; an observer sees nothing where it is not.
