@@ -570,6 +570,12 @@ Arg newTensor(const ArgList &args, const Kwargs &kwargs)
     }
     if (flat.size() == 1 && tensorOf(flat[0]) && sizes.empty())
         return wrap(aten(flat[0]).clone());
+    if (std::any_of(flat.begin(), flat.end(), [](const Arg &a) { return a.as<std::complex<double>>() != nullptr; })) {
+        std::vector<c10::complex<double>> numbers;
+        for (const Arg &a : flat)
+            numbers.push_back(toScalar(a).toComplexDouble());
+        return wrap(at::tensor(numbers, at::kComplexDouble).reshape(sizes).to(at::kComplexFloat));
+    }
     bool real = false, bools = !flat.empty();
     std::vector<double> values;
     for (const Arg &a : flat) {

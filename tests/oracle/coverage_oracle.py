@@ -392,6 +392,29 @@ def collect_modules(archive):
         archive.add(title, "call_module", None, args, kwargs, module)
 
 
+# What has no value to compare: addresses, counters, text, other devices and processes.
+UNCOMPARED = {"data_ptr", "const_data_ptr", "_cdata", "_version", "output_nr", "storage_type", "share_memory_", "backward", "pin_memory", "cuda", "__repr__", "__format__"}
+
+
+def collect_rest(archive):
+    """Methods and functions that no sample calls, mostly other names of those that are: on a matrix, and with what else they take."""
+    torch.manual_seed(6)
+    x, y = torch.rand(3, 3) + .1, torch.rand(3, 3) + .1
+    for name in never(archive.seen):
+        owner, _, base = name.rpartition(".")
+        if owner not in ("Tensor", "torch") or base in UNCOMPARED or base.startswith(("is_", "_")) and not base.startswith("__"):
+            continue
+        for more in ((), (y,), (2,), (0, 1), (y > .5,)):
+            if owner == "torch":
+                done = archive.add(f"{name} {brief((x, *more), {})}", "call_function", getattr(torch, base), (x, *more), {})
+            elif callable(getattr(torch.Tensor, base, None)):
+                done = archive.add(f"{name} {brief((x, *more), {})}", "call_method", base, (x, *more), {})
+            else:
+                done = archive.add(f"{name} {brief((x,), {})}", "call_function", getattr, (x, base), {})
+            if done is not None:
+                break
+
+
 def never(seen):
     """Of everything that torch.fx can record: what no case calls, and of torch.nn what is no leaf."""
     missing = []
@@ -418,6 +441,7 @@ def main():
     for f, args, kwargs in coverage_cases.functions():
         record(collector, aten, f, args, kwargs)
     collect_database(archive, collector, aten)
+    collect_rest(archive)
     archive.write(sys.argv[1])
     print(modules, "module cases,", len(archive.modules) - modules, "calls,", len(archive.seen), "names,", sum(archive.skipped.values()), "skipped")
 
