@@ -392,8 +392,9 @@ def collect_modules(archive):
         archive.add(title, "call_module", None, args, kwargs, module)
 
 
-# What has no value to compare: addresses, counters, text, other devices and processes.
-UNCOMPARED = {"data_ptr", "const_data_ptr", "_cdata", "_version", "output_nr", "storage_type", "share_memory_", "backward", "pin_memory", "cuda", "__repr__", "__format__"}
+# What has no value to compare or no meaning in a graph: addresses, counters, text, gradients, other devices and processes.
+UNCOMPARED = {"grad_dtype", "volatile", "__dlpack_device__", "module_load", "index", "fbgemm_pack_gemm_matrix_fp16",
+              "data_ptr", "const_data_ptr", "_cdata", "_version", "output_nr", "storage_type", "share_memory_", "backward", "pin_memory", "cuda", "__repr__", "__format__"}
 
 
 def collect_rest(archive):
