@@ -111,6 +111,7 @@ Result<Tensor> sliceRows(const Tensor &t, int64_t begin, int64_t end)
         return Error{ "rows " + std::to_string(begin) + " to " + std::to_string(end) + " of a " + t->shapeText()
             + " tensor do not exist" };
     auto rows = std::make_shared<TensorData>(*t);
+    rows->owner = t; // and not what may be a whole ATen tensor, which would stand for the rows
     rows->data = t->data + begin * t->strides[0] * int64_t(dtypeSize(t->dtype));
     rows->sizes[0] = end - begin;
     if (rows->quant && rows->quant->axis == 0) {
