@@ -315,6 +315,9 @@ def record(name, out):
         def __init__(self):
             self.tensors = {}
 
+        def _argument(self, a):
+            return super()._argument(torch.from_numpy(a) if isinstance(a, numpy.ndarray) else a)
+
         def _tensor(self, path, tensor, names):
             key = f"{self.prefix}{len(self.tensors)}"
             plain = tensor.detach().clone().contiguous()
