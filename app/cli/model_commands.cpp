@@ -80,7 +80,8 @@ Status runTrace(const TraceOptions &o, const Common &common)
     for (const QString &warning : result.warnings)
         std::fprintf(stderr, "warning: %s\n", warning.toUtf8().constData());
     if (o.doctor) {
-        std::fprintf(stderr, "%s\n", answer.value("worth", std::string()).c_str());
+        if (const std::string worth = answer.value("worth", std::string()); !worth.empty())
+            std::fprintf(stderr, "%s\n", worth.c_str());
         print(answer.value("advice", std::string()) + "\n");
     }
     return {};

@@ -2008,7 +2008,8 @@ def advice(result):
     options = [f"--submodule {s['path']}{''.join(f' --leaf {leaf}' for leaf in s['leaves'])}" for s in result["submodules"]]
     worth = [f"{s['path']} ({s['class']}) holds {shares(s)}" for s in result["submodules"]]
     result["advice"] = "\n".join(["--sizes"] * result["sizes"] + (options or result["leaves"]) or ["no leaf is needed"])
-    result["worth"] = "; ".join([*worth, f"quantizable: {shares(result)}"])
+    nothing_lost = not worth and result["parameters"] == 1 and result["multiply_adds"] in (None, 1)
+    result["worth"] = "" if nothing_lost else "; ".join([*worth, f"quantizable: {shares(result)}"])
 
 
 def whole_document(tracing, leaves, archive):
@@ -2116,7 +2117,8 @@ def main(arguments=None):
         for warning in result.get("warnings", ()):
             print(f"warning: {warning['message']}", file=sys.stderr)
         if options.doctor:
-            print(result["worth"], file=sys.stderr)
+            if result["worth"]:
+                print(result["worth"], file=sys.stderr)
             print(result["advice"])
     return 0
 
