@@ -30,14 +30,6 @@ Result<GraphModule> openModel(const std::string &file)
     return readFxt(file);
 }
 
-std::string shapeText(const std::vector<int64_t> &shape)
-{
-    std::string out;
-    for (int64_t s : shape)
-        out += (out.empty() ? "" : "x") + std::to_string(s);
-    return out.empty() ? "scalar" : out;
-}
-
 namespace
 {
 
@@ -68,7 +60,8 @@ Result<std::vector<Arg>> inputsFor(
     std::vector<std::string> wanted = texts;
     if (wanted.empty())
         for (const InputSpec &spec : gm.provenance.inputs)
-            wanted.push_back((spec.shape.empty() ? "" : shapeText(spec.shape)) + (spec.dtype.empty() ? "" : ":" + spec.dtype));
+            wanted.push_back(
+                (spec.shape.empty() ? "" : shapeText(spec.shape, {})) + (spec.dtype.empty() ? "" : ":" + spec.dtype));
 
     std::map<std::string, Tensor> byName;
     std::vector<Tensor> inOrder;

@@ -92,6 +92,5 @@ private:
 std::string reportText(const PassReport &report);
 Json reportJson(const PassReport &report);
 
-std::string shapeText(const std::vector<int64_t> &shape); // "1x3x8x8", "scalar"
 
 } // namespace fb::cli

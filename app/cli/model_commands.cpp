@@ -141,7 +141,7 @@ std::string specText(const Json &spec)
 {
     std::string out = spec["name"].get<std::string>();
     if (!spec["shape"].is_null())
-        out += "  " + shapeText(spec["shape"].get<std::vector<int64_t>>()) + "  " + spec["dtype"].get<std::string>();
+        out += "  " + shapeText(spec["shape"].get<std::vector<int64_t>>(), {}) + "  " + spec["dtype"].get<std::string>();
     return out;
 }
 
@@ -223,8 +223,8 @@ std::string unlike(const GraphModule &gm, const std::vector<Arg> &inputs)
             const Tensor *t = inputs[i].as<Tensor>();
             if (!t || spec.name != gm.graph[placeholders[i]].target)
                 continue;
-            const std::string given = shapeText((*t)->sizes) + " " + std::string(dtypeName((*t)->dtype)),
-                              traced = shapeText(spec.shape) + " " + spec.dtype;
+            const std::string given = (*t)->shapeText() + " " + std::string(dtypeName((*t)->dtype)),
+                              traced = shapeText(spec.shape, {}) + " " + spec.dtype;
             if (given != traced)
                 return "; its input " + spec.name + " is " + given + " and was " + traced + " when the model was traced";
         }
@@ -299,6 +299,7 @@ Status runShapes(const RunCommand &o, const Common &common)
         return worker.error();
     if (Status ok = propagateShapes(*gm, *inputs, nullptr, worker->get()); !ok)
         return Error{ o.file + ": " + ok.message() + unlike(*gm, *inputs) };
+    const auto batch = batchDimensions(*gm, *inputs);
     Json rows = Json::array();
     std::string text;
     size_t width = 0;
@@ -306,9 +307,14 @@ Status runShapes(const RunCommand &o, const Common &common)
         width = std::max(width, gm->graph[id].name.size());
     for (NodeId id : gm->graph.order()) {
         const Node &n = gm->graph[id];
-        rows.push_back(specJson(n.name, n.meta));
+        const auto follows = batch.find(id);
+        const std::vector<int64_t> multiples = follows == batch.end() ? std::vector<int64_t>() : follows->second;
+        Json row = specJson(n.name, n.meta);
+        if (!multiples.empty())
+            row["batch"] = multiples;
+        rows.push_back(std::move(row));
         text += n.name + std::string(width - n.name.size() + 2, ' ')
-            + (n.meta ? shapeText(n.meta->shape) + "  " + std::string(dtypeName(n.meta->dtype)) : "-") + "\n";
+            + (n.meta ? shapeText(n.meta->shape, multiples) + "  " + std::string(dtypeName(n.meta->dtype)) : "-") + "\n";
     }
     if (o.json)
         print(Json{ { "nodes", rows } });

@@ -271,12 +271,13 @@ private slots:
         QCOMPARE(text.code, 0);
         const QList<QByteArray> lines = text.out.trimmed().split('\n');
         QCOMPARE(lines.size(), 31);
-        QVERIFY2(lines[1].startsWith("stem_conv ") && lines[1].endsWith("  3x16x8x8  float32"), lines[1]);
+        QVERIFY2(lines[1].startsWith("stem_conv ") && lines[1].endsWith("  Nx16x8x8  float32"), lines[1]);
         const QJsonArray nodes
             = document(cli({ QStringLiteral("shapes"), demo_, QStringLiteral("--json") }))[QLatin1String("nodes")].toArray();
         QCOMPARE(nodes.size(), 31);
         const QJsonObject conv{ { QStringLiteral("name"), QStringLiteral("stem_conv") },
-            { QStringLiteral("shape"), QJsonArray{ 1, 16, 8, 8 } }, { QStringLiteral("dtype"), QStringLiteral("float32") } };
+            { QStringLiteral("shape"), QJsonArray{ 1, 16, 8, 8 } }, { QStringLiteral("dtype"), QStringLiteral("float32") },
+            { QStringLiteral("batch"), QJsonArray{ 1, 0, 0, 0 } } };
         QCOMPARE(nodes[1].toObject(), conv);
     }
 
