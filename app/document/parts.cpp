@@ -7,7 +7,6 @@
 #include <QString>
 
 #include "app/document/tracer.h"
-#include "model/exec/tensor_ops.h"
 #include "model/io/fxt.h"
 #include "passes/fuse.h"
 
@@ -119,14 +118,10 @@ Result<ByPart<PartEvaluation>> evaluateParts(const GraphModule &gm, const ByPart
     constexpr uint64_t kStep = 32;
     for (uint64_t begin = 0; begin < data.samples; begin += kStep) {
         const uint64_t end = std::min(data.samples, begin + kStep);
-        std::vector<Arg> inputs;
-        for (const Tensor &t : data.inputs) {
-            Result<Tensor> rows = sliceRows(t, int64_t(begin), int64_t(end));
-            if (!rows)
-                return rows.error();
-            inputs.emplace_back(*rows);
-        }
-        if (auto r = model->run(inputs, run); !r)
+        const Result<std::vector<Arg>> inputs = rowsOf(data, begin, end);
+        if (!inputs)
+            return inputs.error();
+        if (auto r = model->run(*inputs, run); !r)
             return r.error();
         if (!failed.empty())
             return Error{ failed };

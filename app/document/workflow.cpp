@@ -8,7 +8,6 @@
 #include <QFileInfo>
 #include <nlohmann/json.hpp>
 
-#include "model/exec/tensor_ops.h"
 #include "passes/export_python.h"
 
 namespace fb
@@ -88,13 +87,7 @@ Result<std::vector<Arg>> sampleInputs(const ExportRequest &request)
         Result<DataSet> data = openData(request.dataPath, *request.floatGraph);
         if (!data)
             return data.error();
-        for (const Tensor &t : data->inputs) {
-            Result<Tensor> row = sliceRows(t, 0, 1);
-            if (!row)
-                return row.error();
-            inputs.emplace_back(*row);
-        }
-        return inputs;
+        return rowsOf(*data, 0, 1);
     }
     for (const InputSpec &spec : request.floatGraph->provenance.inputs) {
         std::string shape;
@@ -173,17 +166,13 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
     const uint64_t step = 32;
     for (uint64_t begin = 0; begin < data.samples; begin += step) {
         const uint64_t end = std::min(data.samples, begin + step);
-        std::vector<Arg> inputs;
-        for (const Tensor &t : data.inputs) {
-            Result<Tensor> rows = sliceRows(t, int64_t(begin), int64_t(end));
-            if (!rows)
-                return rows.error();
-            inputs.emplace_back(*rows);
-        }
-        Result<Arg> a = reference->run(inputs, floatRun);
+        const Result<std::vector<Arg>> inputs = rowsOf(data, begin, end);
+        if (!inputs)
+            return inputs.error();
+        Result<Arg> a = reference->run(*inputs, floatRun);
         if (!a)
             return a.error();
-        Result<Arg> b = int8->run(inputs, int8Run);
+        Result<Arg> b = int8->run(*inputs, int8Run);
         if (!b)
             return b.error();
         const auto left = allTensors(*a), right = allTensors(*b);

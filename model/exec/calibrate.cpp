@@ -8,6 +8,7 @@
 #include "model/exec/tensor_ops.h"
 #include "model/exec/worker.h"
 #include "model/io/fxt.h"
+#include "model/ir/pinned.h"
 #include "model/text/text.h"
 
 namespace fb
@@ -58,6 +59,8 @@ std::vector<Wanted> wantedInputs(const GraphModule &gm)
     std::vector<Wanted> out;
     for (NodeId id : gm.graph.placeholders()) {
         const Node &n = gm.graph[id];
+        if (pinnedValue(gm.graph, id))
+            continue;
         Wanted w{ n.name, {}, "float32", n.args.empty() && !n.target.starts_with('*') };
         for (const InputSpec &spec : gm.provenance.inputs)
             if ((spec.name == n.name || spec.name == n.target) && !spec.dtype.empty()) {
@@ -158,6 +161,10 @@ Result<DataSet> openData(const std::string &path, const GraphModule &gm)
     }
     DataSet data;
     data.source = path;
+    const auto places = gm.graph.placeholders();
+    for (size_t i = 0; i < places.size(); ++i)
+        if (const auto pinned = pinnedValue(gm.graph, places[i]))
+            data.pinned[i] = *pinned;
     for (size_t i = 0; i < parts.size() && !parts[i].empty(); ++i) {
         if (parts[i].size() != files->size())
             return Error{ path + ": only some of its files have an array for input " + wanted[i].name
@@ -175,6 +182,24 @@ Result<DataSet> openData(const std::string &path, const GraphModule &gm)
             if (auto whole = catRows(list))
                 data.extra[name] = *whole;
     return data;
+}
+
+Result<std::vector<Arg>> rowsOf(const DataSet &data, uint64_t begin, uint64_t end)
+{
+    std::vector<Arg> out;
+    auto pinnedHere = [&] {
+        for (auto it = data.pinned.find(out.size()); it != data.pinned.end(); it = data.pinned.find(out.size()))
+            out.push_back(it->second);
+    };
+    for (const Tensor &t : data.inputs) {
+        pinnedHere();
+        auto rows = sliceRows(t, int64_t(begin), int64_t(end));
+        if (!rows)
+            return rows.error();
+        out.emplace_back(*rows);
+    }
+    pinnedHere();
+    return out;
 }
 
 std::string graphHash(const GraphModule &gm)
@@ -225,14 +250,10 @@ Result<Calibration> calibrate(const GraphModule &gm, const DataSet &data, const 
         if (options.cancel && *options.cancel)
             return Error{ Interpreter::kCancelled };
         const uint64_t next = std::min(done + batch, total);
-        std::vector<Arg> inputs;
-        for (const Tensor &t : data.inputs) {
-            auto rows = sliceRows(t, int64_t(done), int64_t(next));
-            if (!rows)
-                return rows.error();
-            inputs.emplace_back(*rows);
-        }
-        if (auto out = interpreter->run(inputs, run); !out) {
+        const auto inputs = rowsOf(data, done, next);
+        if (!inputs)
+            return inputs.error();
+        if (auto out = interpreter->run(*inputs, run); !out) {
             if (out.message() == Interpreter::kCancelled)
                 return out.error();
             return Error{ out.message() + " (samples " + std::to_string(done) + " to " + std::to_string(next - 1) + " of "

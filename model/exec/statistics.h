@@ -81,11 +81,14 @@ struct CalibrateOptions {
 // of them (concatenated in name order). Members are matched to placeholders by name, else by order; extra ones (labels) are
 // kept in `extra`.
 struct DataSet {
-    std::vector<Tensor> inputs; // one per placeholder
+    std::vector<Tensor> inputs; // one per placeholder that is not pinned
     std::map<std::string, Tensor> extra;
     uint64_t samples = 0;
     std::string source;
+    std::map<size_t, Arg> pinned; // arguments that the trace fixed, by their place among the placeholders
 };
+// What a run takes for the samples from `begin` to `end`: one argument for each placeholder.
+Result<std::vector<Arg>> rowsOf(const DataSet &data, uint64_t begin, uint64_t end);
 Result<DataSet> openData(const std::string &path, const GraphModule &gm);
 
 // Of the graph's canonical text: tells whether statistics belong to a graph.

@@ -144,14 +144,15 @@ Arg readArgument(const Json &j, const ArgumentNames &names, const std::string &w
     if (kind == "ellipsis")
         return ArgEllipsis{};
     if (kind == "symbol")
-        return ArgSymbol{ v.text(what) };
+        return v.as<std::string>() ? ArgSymbol{ v.text(what) }
+                                   : ArgSymbol{ v.at("name", what).text(what), v.textOr("repr"), v.textOr("str") };
     if (kind == "tensor") {
         if (v.isNull()) // one that the archive could not hold
             return ArgOpaque{ "torch.Tensor", "<tensor>" };
         return names.tensor(v.text(what));
     }
     if (kind == "opaque")
-        return ArgOpaque{ v.at("type", what).text(what), v.at("repr", what).text(what) };
+        return ArgOpaque{ v.at("type", what).text(what), v.at("repr", what).text(what), v.textOr("str") };
     throw FormatError("an argument of " + what + " is of the unknown kind \"" + kind + "\"");
 }
 
@@ -201,10 +202,15 @@ Json writeArgument(const Arg &a, const ArgumentNaming &naming)
         return single("memory_format", v->name);
     if (a.as<ArgEllipsis>())
         return single("ellipsis", true);
+    const auto texts = [](Json::Object members, const std::string &str) {
+        if (!str.empty())
+            members.emplace_back("str", str);
+        return Json(std::move(members));
+    };
     if (const auto *v = a.as<ArgSymbol>())
-        return single("symbol", v->name);
+        return single("symbol", v->repr.empty() ? Json(v->name) : texts({ { "name", v->name }, { "repr", v->repr } }, v->str));
     if (const auto *v = a.as<ArgOpaque>())
-        return single("opaque", Json::Object{ { "type", v->type }, { "repr", v->repr } });
+        return single("opaque", texts({ { "type", v->type }, { "repr", v->repr } }, v->str));
     if (const auto *v = a.as<Tensor>())
         return single("tensor", *v ? Json(naming.tensor(*v)) : Json());
     return {};

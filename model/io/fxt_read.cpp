@@ -343,6 +343,12 @@ private:
             }
             gm.tensors.set(fqn, std::move(entry));
         }
+        if (const Json *attributes = doc.find("attributes"))
+            for (const auto &[fqn, value] : attributes->object("\"attributes\"")) {
+                if (gm.tensors.contains(fqn) || gm.attributes.contains(fqn))
+                    throw FormatError(where + fqn + " stands twice among the tensors and attributes");
+                gm.attributes.set(fqn, argument(value, {}, where + fqn));
+            }
     }
 
     void readNodes(const Json &doc, GraphModule &gm, const std::string &where) const
@@ -381,6 +387,9 @@ private:
                 n.args = arguments(*args, names, what);
             n.kwargs = keywords(j.find("kwargs"), names, what);
             n.type = j.textOr("type");
+            n.typeText = j.textOr("type_text");
+            if (Kwargs metadata = keywords(j.find("meta"), {}, what); !metadata.empty())
+                n.metadata = std::make_shared<const Kwargs>(std::move(metadata));
             n.stack = stack(j, gm, what, stacks);
             if (const Json *s = j.find("source")) {
                 const Json *line = s->find("line");

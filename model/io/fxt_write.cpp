@@ -102,10 +102,15 @@ private:
             shape = Json::array(n.meta->shape);
             dtype = dtypeName(n.meta->dtype);
         }
-        return Json::Object{ { "op", opcodeName(n.op) }, { "name", n.name }, { "target", n.target }, { "args", list(n.args, g) },
+        Json::Object out{ { "op", opcodeName(n.op) }, { "name", n.name }, { "target", n.target }, { "args", list(n.args, g) },
             { "kwargs", keywords(n.kwargs, g) }, { "type", n.type }, { "module", n.modulePath() },
             { "module_stack", std::move(stack) }, { "source", std::move(source) }, { "shape", std::move(shape) },
             { "dtype", std::move(dtype) } };
+        if (!n.typeText.empty())
+            out.emplace_back("type_text", n.typeText);
+        if (n.metadata)
+            out.emplace_back("meta", keywords(*n.metadata, g));
+        return out;
     }
 
     // `prefix` keeps tensors of nested graphs apart from those around them.
@@ -169,10 +174,17 @@ private:
         for (const TraceWarning &w : p.warnings)
             warnings.push_back(Json::Object{ { "kind", w.kind }, { "message", w.message }, { "module", w.module },
                 { "node", w.node }, { "file", w.file }, { "line", w.line } });
-        return { { "torch", p.torchVersion }, { "python", p.pythonVersion }, { "source", p.source },
+        Json::Object out{ { "torch", p.torchVersion }, { "python", p.pythonVersion }, { "source", p.source },
             { "root_class", gm.rootClass }, { "inputs", std::move(inputs) }, { "nodes", std::move(nodes) },
             { "modules", std::move(modules) }, { "tensors", std::move(tensors) }, { "globals", std::move(globals) },
             { "wrapped", Json::array(p.wrapped) }, { "warnings", std::move(warnings) }, { "return_type", p.returnType } };
+        if (gm.attributes.size()) {
+            Json::Object attributes;
+            for (const auto &[fqn, value] : gm.attributes)
+                attributes.emplace_back(fqn, argument(*value, gm.graph));
+            out.emplace_back("attributes", std::move(attributes));
+        }
+        return out;
     }
 
     NamedTensors tensors_;

@@ -90,7 +90,7 @@ public:
 
     std::string dump() const; // compact; doubles in the fewest digits that read back
 
-    static constexpr int kMaxDepth = 1000;
+    static constexpr int kMaxDepth = 3000;
 
 private:
     friend class Builder;

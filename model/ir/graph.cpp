@@ -14,8 +14,9 @@ namespace
 constexpr std::array<std::string_view, 6> kOpcodes{ "placeholder", "get_attr", "call_function", "call_method", "call_module",
     "output" };
 
-// Names that generated code must not rebind: Python's keywords, its builtins in use by fx, and fx's own globals.
-constexpr std::string_view kIllegalNames[] = { "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
+// Names that generated code must not rebind: Python's keywords, its builtins in use by fx, and fx's own globals. torch 2.13 lets
+// a node be called None, and so do we: code calls it otherwise.
+constexpr std::string_view kIllegalNames[] = { "False", "True", "and", "as", "assert", "async", "await", "break", "class",
     "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
     "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "abs", "all", "any", "bin", "bool",
     "bytes", "callable", "chr", "complex", "dict", "dir", "divmod", "enumerate", "eval", "exec", "filter", "float", "format",

@@ -11,7 +11,7 @@ std::vector<LintProblem> lint(const GraphModule &gm)
     const Graph &g = gm.graph;
     std::set<std::string> names;
     std::set<NodeId> defined;
-    bool sawOutput = false, sawDefault = false;
+    bool sawOutput = false;
 
     // Placeholders may stand between other nodes: torch.fx checks a fixed argument right after its placeholder.
     for (NodeId id : g.order()) {
@@ -28,12 +28,6 @@ std::vector<LintProblem> lint(const GraphModule &gm)
                 report(n.name + " uses " + g[in].name + " before it is defined");
         }
         switch (n.op) {
-        case Opcode::Placeholder:
-            if (!n.args.empty())
-                sawDefault = true;
-            else if (sawDefault && !n.target.starts_with('*'))
-                report("placeholder " + n.name + " has no default but follows one that has");
-            break;
         case Opcode::CallModule:
             if (!gm.modules.contains(n.target))
                 report(n.name + " calls module " + n.target + ", which does not exist");
@@ -49,6 +43,7 @@ std::vector<LintProblem> lint(const GraphModule &gm)
             if (n.args.empty())
                 report(n.name + " calls method " + n.target + " on nothing");
             break;
+        case Opcode::Placeholder:
         case Opcode::CallFunction:
             break;
         }

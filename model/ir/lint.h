@@ -15,8 +15,8 @@ struct LintProblem {
 };
 
 // Finds, as torch.fx's Graph.lint: uses before definition, unknown references, names used twice, call_module and get_attr
-// targets that do not exist. And: a missing or second output, an output that is not last, placeholders after other nodes,
-// a required placeholder after one with a default, a module called whose facts are missing.
+// targets that do not exist. And: a graph without an output, nodes after the output (a second one included), a method called on
+// nothing.
 std::vector<LintProblem> lint(const GraphModule &gm);
 
 } // namespace fb

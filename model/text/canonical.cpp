@@ -1,7 +1,7 @@
 // The canonical text: everything of a graph, one node a line, and the parser that reads it back. GPL-3.0-or-later.
 //
 //   %add = call_function "operator.add" (%x, 1, alpha=0.5) : "torch.Tensor" is float32[1, 64] in "layer1.0" "pkg.Block" 0 at
-//   "net.py" 12 "forward" "x + y"
+//   "net.py" 12 "forward" "x + y" meta (note="kept")
 //
 // Only what follows the arguments may be left out; the order is fixed. Values are Python literals, `%name` for a node, and calls
 // of a few words for what Python has no literal for: dtype("torch.int8"), slice(0, None, 2), size(1, 3), tensor(...).
@@ -58,14 +58,10 @@ private:
             value(a);
             separator = ", ";
         }
-        for (const auto &[key, a] : n.kwargs) {
-            out_ += separator + (isPythonIdentifier(key) ? key : doubleQuoted(key)) + "=";
-            value(a);
-            separator = ", ";
-        }
+        keywords(n.kwargs, separator);
         out_ += ")";
-        if (!n.type.empty())
-            out_ += " : " + doubleQuoted(n.type);
+        if (!n.type.empty() || !n.typeText.empty())
+            out_ += " : " + doubleQuoted(n.type) + (n.typeText.empty() ? "" : " " + doubleQuoted(n.typeText));
         if (n.meta) {
             (out_ += " is ") += dtypeName(n.meta->dtype);
             ints("[", n.meta->shape, "]");
@@ -78,7 +74,21 @@ private:
         if (n.source)
             out_ += " at " + doubleQuoted(n.source->file) + " " + std::to_string(n.source->line) + " "
                 + doubleQuoted(n.source->function) + " " + doubleQuoted(n.source->code);
+        if (n.metadata) {
+            out_ += " meta (";
+            keywords(*n.metadata, "");
+            out_ += ")";
+        }
         out_ += '\n';
+    }
+
+    void keywords(const Kwargs &kwargs, const char *separator)
+    {
+        for (const auto &[key, a] : kwargs) {
+            out_ += separator + (isPythonIdentifier(key) ? key : doubleQuoted(key)) + "=";
+            value(a);
+            separator = ", ";
+        }
     }
 
     template <class T> void ints(const char *open, const std::vector<T> &values, const char *close)
@@ -98,6 +108,17 @@ private:
             value(list[i]);
         }
         out_ += close;
+    }
+
+    // Strings, without the empty ones at the end.
+    void texts(const char *what, std::vector<std::string_view> list)
+    {
+        while (list.size() > 1 && list.back().empty())
+            list.pop_back();
+        (out_ += what) += "(";
+        for (size_t i = 0; i < list.size(); ++i)
+            out_ += (i ? ", " : "") + doubleQuoted(list[i]);
+        out_ += ")";
     }
 
     void word(const char *what, std::string_view text) { out_ += std::string(what) + "(" + doubleQuoted(text) + ")"; }
@@ -120,8 +141,8 @@ private:
     void put(const ArgLayout &v) { word("layout", v.name); }
     void put(const ArgMemoryFormat &v) { word("memory_format", v.name); }
     void put(const ArgEllipsis &) { out_ += "..."; }
-    void put(const ArgSymbol &v) { word("symbol", v.name); }
-    void put(const ArgOpaque &v) { out_ += "opaque(" + doubleQuoted(v.type) + ", " + doubleQuoted(v.repr) + ")"; }
+    void put(const ArgSymbol &v) { texts("symbol", { v.name, v.repr, v.str }); }
+    void put(const ArgOpaque &v) { texts("opaque", { v.type, v.repr, v.str }); }
     void put(const Tensor &t)
     {
         (out_ += "tensor(") += dtypeName(t->dtype);
@@ -323,12 +344,11 @@ private:
                 continue;
             }
             c = at_ < line_.size() ? line_[at_++] : '\0';
-            if (c == 'x') {
-                const int code = hexByte(); // a code point, as in Python
-                if (code >= 0x80)
-                    out += { char(0xc0 | (code >> 6)), char(0x80 | (code & 0x3f)) };
-                else
-                    out += char(code);
+            if (c == 'x' || c == 'u' || c == 'U') { // a code point, as in Python
+                uint32_t code = 0;
+                for (int bytes = c == 'x' ? 1 : c == 'u' ? 2 : 4; bytes > 0; --bytes)
+                    code = code << 8 | uint32_t(hexByte());
+                appendUtf8(out, code);
             } else if (c == 'n' || c == 'r' || c == 't') {
                 out += c == 'n' ? '\n' : c == 'r' ? '\r' : '\t';
             } else if (c == '\\' || c == '"') {
@@ -470,12 +490,10 @@ private:
             return Arg(ArgLayout{ string() });
         if (name == "memory_format")
             return Arg(ArgMemoryFormat{ string() });
-        if (name == "symbol")
-            return Arg(ArgSymbol{ string() });
-        if (name == "opaque") {
-            std::string type = string();
-            expect(",");
-            return Arg(ArgOpaque{ std::move(type), string() });
+        if (name == "symbol" || name == "opaque") {
+            std::string first = string(), repr = accept(",") ? string() : "", str = accept(",") ? string() : "";
+            return name == "symbol" ? Arg(ArgSymbol{ std::move(first), std::move(repr), std::move(str) })
+                                    : Arg(ArgOpaque{ std::move(first), std::move(repr), std::move(str) });
         }
         if (name == "complex") {
             const double re = real();
@@ -619,8 +637,11 @@ private:
             if (peek() != ')')
                 expect(",");
         }
-        if (accept(":"))
+        if (accept(":")) {
             n.type = string();
+            if (peek() == '"')
+                n.typeText = string();
+        }
         if (accept("is ")) {
             TensorMeta meta;
             meta.dtype = dtype();
@@ -648,6 +669,18 @@ private:
             space();
             source.code = string();
             n.source = std::make_shared<const SourceLine>(std::move(source));
+        }
+        if (accept("meta ")) {
+            Kwargs metadata;
+            expect("(");
+            while (!accept(")")) {
+                std::string key = wordOrString();
+                expect("=");
+                metadata.emplace_back(std::move(key), value());
+                if (peek() != ')')
+                    expect(",");
+            }
+            n.metadata = std::make_shared<const Kwargs>(std::move(metadata));
         }
         if (peek())
             expected("the end of the line");

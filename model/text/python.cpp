@@ -36,27 +36,54 @@ constexpr std::string_view kBuiltins[] = { "ArithmeticError", "AssertionError", 
     "next", "object", "oct", "open", "ord", "pow", "print", "property", "quit", "range", "repr", "reversed", "round", "set",
     "setattr", "slice", "sorted", "staticmethod", "str", "sum", "super", "tuple", "type", "vars", "zip" };
 
+// What str.isprintable() refuses: controls, formats, separators and private use (unassigned code points count as printable).
+constexpr uint32_t kUnprintable[][2] = { { 0, 0x1f }, { 0x7f, 0xa0 }, { 0xad, 0xad }, { 0x600, 0x605 }, { 0x61c, 0x61c },
+    { 0x6dd, 0x6dd }, { 0x70f, 0x70f }, { 0x890, 0x891 }, { 0x8e2, 0x8e2 }, { 0x1680, 0x1680 }, { 0x180e, 0x180e },
+    { 0x2000, 0x200f }, { 0x2028, 0x202f }, { 0x205f, 0x206f }, { 0x3000, 0x3000 }, { 0xd800, 0xf8ff }, { 0xfeff, 0xfeff },
+    { 0xfff9, 0xfffb }, { 0xfffe, 0xffff }, { 0x110bd, 0x110bd }, { 0x110cd, 0x110cd }, { 0x13430, 0x13438 },
+    { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe00ff }, { 0xe01f0, 0x10ffff } };
+
+bool isPrintable(uint32_t code)
+{
+    return std::none_of(std::begin(kUnprintable), std::end(kUnprintable),
+        [code](const auto &range) { return range[0] <= code && code <= range[1]; });
+}
+
+// The code point at `at` and its bytes; a byte that begins none stands for itself.
+std::pair<uint32_t, size_t> codePoint(std::string_view text, size_t at)
+{
+    const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char first = byte(at);
+    const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
+    if (length == 1 || at + length > text.size())
+        return { first, 1 };
+    uint32_t code = first & (0x7f >> length);
+    for (size_t i = 1; i < length; ++i) {
+        if ((byte(at + i) & 0xc0) != 0x80)
+            return { first, 1 };
+        code = code << 6 | (byte(at + i) & 0x3f);
+    }
+    return { code, length };
+}
+
 std::string quoted(std::string_view text, char quote)
 {
     constexpr char kHex[] = "0123456789abcdef";
     std::string out(1, quote);
-    auto hex = [&](unsigned char c) { (out += "\\x") += { kHex[c >> 4], kHex[c & 15] }; };
-    for (size_t i = 0; i < text.size(); ++i) {
-        const auto c = static_cast<unsigned char>(text[i]);
-        if (c == static_cast<unsigned char>(quote) || c == '\\')
-            (out += '\\') += char(c);
-        else if (c == '\n')
-            out += "\\n";
-        else if (c == '\r')
-            out += "\\r";
-        else if (c == '\t')
-            out += "\\t";
-        else if (c < 0x20 || c == 0x7f)
-            hex(c);
-        else if (c == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) <= 0xa0 || text[i + 1] == '\xad'))
-            hex(static_cast<unsigned char>(text[++i])); // U+0080 to U+00A0 and the soft hyphen do not print
-        else
-            out += char(c);
+    for (size_t i = 0; i < text.size();) {
+        const auto [code, length] = codePoint(text, i);
+        if (code == static_cast<unsigned char>(quote) || code == '\\') {
+            (out += '\\') += char(code);
+        } else if (code == '\n' || code == '\r' || code == '\t') {
+            (out += '\\') += code == '\n' ? 'n' : code == '\r' ? 'r' : 't';
+        } else if (!isPrintable(code)) {
+            (out += '\\') += code < 0x100 ? 'x' : code < 0x10000 ? 'u' : 'U';
+            for (int shift = code < 0x100 ? 4 : code < 0x10000 ? 12 : 28; shift >= 0; shift -= 4)
+                out += kHex[code >> shift & 15];
+        } else {
+            out += text.substr(i, length);
+        }
+        i += length;
     }
     return out += quote;
 }
@@ -129,6 +156,19 @@ std::string pythonRepr(std::string_view text)
 {
     const bool single = text.find('\'') != text.npos, twice = text.find('"') != text.npos;
     return quoted(text, single && !twice ? '"' : '\'');
+}
+
+void appendUtf8(std::string &out, uint32_t code)
+{
+    if (code < 0x80)
+        out += char(code);
+    else if (code < 0x800)
+        out += { char(0xc0 | code >> 6), char(0x80 | (code & 0x3f)) };
+    else if (code < 0x10000)
+        out += { char(0xe0 | code >> 12), char(0x80 | (code >> 6 & 0x3f)), char(0x80 | (code & 0x3f)) };
+    else
+        out += { char(0xf0 | (code >> 18 & 7)), char(0x80 | (code >> 12 & 0x3f)), char(0x80 | (code >> 6 & 0x3f)),
+            char(0x80 | (code & 0x3f)) };
 }
 
 std::string doubleQuoted(std::string_view text)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <complex>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,7 @@ bool isPythonIdentifier(std::string_view name); // str.isidentifier(): keywords 
 std::string pythonRepr(double value); // 0.1, 1e-05, inf, nan
 std::string pythonRepr(std::complex<double> value); // 1j, (1+2j)
 std::string pythonRepr(std::string_view text); // 'it', "it's"
+void appendUtf8(std::string &out, uint32_t codePoint);
 std::string doubleQuoted(std::string_view text); // "a\"b": the same, always in double quotes
 
 } // namespace fb

@@ -4,6 +4,7 @@
 // byte for byte, in the dialect of the torch version that traced (torch/fx/graph.py, node.py).
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,8 @@ struct CodeLine {
 
 std::string torchCode(const GraphModule &gm, const CodeOptions &options = {}); // gm.code
 std::vector<CodeLine> torchCodeLines(const GraphModule &gm, const CodeOptions &options = {});
+// Names in the code -> qualified names of what they stand for, beyond builtins, torch, device, inf, nan and NoneType.
+std::map<std::string, std::string> torchCodeGlobals(const GraphModule &gm, const CodeOptions &options = {});
 std::string argText(const GraphModule &gm, const Arg &arg); // one argument as code prints it (Python repr)
 
 // One node a line with types, shapes and everything else of the graph; parses back.

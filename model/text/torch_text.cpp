@@ -7,6 +7,7 @@
 #include "model/text/text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <map>
@@ -15,6 +16,7 @@
 #include <unordered_set>
 
 #include "model/text/python.h"
+#include "model/text/tensor_text.h"
 
 namespace fb
 {
@@ -110,14 +112,6 @@ public:
         return candidate;
     }
 
-private:
-    static constexpr std::string_view kWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-
-    static bool illegal(std::string_view name, bool own)
-    {
-        return isPythonKeyword(name) || (!own && (isPythonBuiltin(name) || isCustomBuiltin(name)));
-    }
-
     static std::string legal(std::string_view candidate)
     {
         std::string out;
@@ -133,81 +127,37 @@ private:
         return out[0] >= '0' && out[0] <= '9' ? "_" + out : out;
     }
 
+private:
+    static constexpr std::string_view kWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+    static bool illegal(std::string_view name, bool own)
+    {
+        return isPythonKeyword(name) || (!own && (isPythonBuiltin(name) || isCustomBuiltin(name)));
+    }
+
     bool keepsNumbers_;
     std::unordered_set<std::string> used_;
     std::unordered_map<std::string, uint64_t> counts_;
 };
 
-// How str(graph) prints an annotation that code spells `typing_Dict[str,torch.Tensor]`: typing.Dict[str, torch.Tensor].
-std::string typeRepr(std::string_view type)
-{
-    std::string out;
-    for (size_t i = 0; i < type.size(); ++i) {
-        const bool wordStart = i == 0 || std::string_view("[,|").find(type[i - 1]) != std::string_view::npos;
-        if (type.substr(i).starts_with("typing_") && wordStart) {
-            out += "typing.";
-            i += 6;
-        } else if (type[i] == '_' && wordStart && i + 1 < type.size() && type[i + 1] == ']') {
-            out += "...";
-        } else if (type[i] == ',') {
-            out += ", ";
-        } else if (type[i] == '|') {
-            out += " | ";
-        } else {
-            out += type[i];
-        }
-    }
-    constexpr std::string_view kUnion = "typing.Union[", kNone = ", NoneType]";
-    if (out.starts_with(kUnion) && out.ends_with(kNone) && std::count(out.begin(), out.end(), ',') == 1)
-        return "typing.Optional[" + out.substr(kUnion.size(), out.size() - kUnion.size() - kNone.size()) + "]";
-    for (size_t at; (at = out.find(" | NoneType")) != out.npos;)
-        out.replace(at, 11, " | None");
-    return out;
-}
-
-// Nested numbers of a tensor as torch prints them ("[0., 1.]"), or so that Python reads them back exactly.
-std::string tensorItems(const TensorData &t, const std::vector<double> &values, size_t axis, size_t &next, bool exact)
-{
-    if (axis == t.sizes.size()) {
-        const double v = values[next++];
-        if (t.dtype == DType::Bool)
-            return v != 0 ? "True" : "False";
-        if (!isFloatingPoint(t.dtype) && !isQuantized(t.dtype))
-            return std::to_string(int64_t(v));
-        std::string text = pythonRepr(v);
-        if (exact)
-            return text.find_first_of("in") == text.npos ? text : "float('" + text + "')";
-        return text.ends_with(".0") ? text.substr(0, text.size() - 1) : text;
-    }
-    std::string out = "[";
-    for (int64_t i = 0; i < t.sizes[axis]; ++i)
-        out += (i ? ", " : "") + tensorItems(t, values, axis + 1, next, exact);
-    return out + "]";
-}
-
-std::string tensorItems(const TensorData &t, bool exact)
-{
-    size_t next = 0;
-    return tensorItems(t, toDoubles(t), 0, next, exact);
-}
-
-// An enum member's class and name: "net.Mode.FAST" is ("net.Mode", "FAST") because classes are capitalised.
-std::pair<std::string_view, std::string_view> enumMember(std::string_view symbol)
-{
-    const size_t member = symbol.rfind('.');
-    if (member == symbol.npos)
-        return {};
-    const std::string_view cls = symbol.substr(0, member);
-    const size_t dot = cls.rfind('.');
-    const std::string_view shortName = dot == cls.npos ? cls : cls.substr(dot + 1);
-    if (symbol.starts_with("torch.") || shortName.empty() || shortName[0] < 'A' || shortName[0] > 'Z')
-        return {};
-    return { cls, symbol.substr(member + 1) };
-}
-
 std::string_view shortName(std::string_view qualified)
 {
     return qualified.substr(qualified.rfind('.') + 1);
+}
+
+// An enum member's class and name: "net.Mode.FAST" is ("net.Mode", "FAST"), because its repr is <Mode.FAST: 1> or, where that
+// is not known, because classes are capitalised.
+std::pair<std::string_view, std::string_view> enumMember(const ArgSymbol &symbol)
+{
+    const std::string_view name = symbol.name;
+    const size_t dot = name.rfind('.');
+    if (dot == name.npos)
+        return {};
+    const std::string_view cls = name.substr(0, dot), member = name.substr(dot + 1), shortClass = shortName(cls);
+    const bool is = symbol.repr.empty()
+        ? !name.starts_with("torch.") && !shortClass.empty() && shortClass[0] >= 'A' && shortClass[0] <= 'Z'
+        : symbol.repr.starts_with("<" + std::string(shortClass) + "." + std::string(member) + ":");
+    return is ? std::pair(cls, member) : std::pair<std::string_view, std::string_view>();
 }
 
 // Prints arguments. Plain is Python's repr(); Call is torch's _get_repr, which names the globals that it needs.
@@ -227,7 +177,7 @@ public:
             std::string operator()(bool v) { return v ? "True" : "False"; }
             std::string operator()(int64_t v) { return std::to_string(v); }
             std::string operator()(double v) { return p.number(v); }
-            std::string operator()(const std::complex<double> &v) { return pythonRepr(v); }
+            std::string operator()(const std::complex<double> &v) { return p.number(v); }
             std::string operator()(const std::string &v) { return pythonRepr(std::string_view(v)); }
             std::string operator()(NodeId v) { return p.nodeName(v); }
             std::string operator()(const ArgBigInt &v) { return v.digits; }
@@ -241,9 +191,9 @@ public:
             std::string operator()(const ArgLayout &v) { return p.global(v.name); }
             std::string operator()(const ArgMemoryFormat &v) { return p.global(v.name); }
             std::string operator()(const ArgEllipsis &) { return p.global("builtins.Ellipsis"); }
-            std::string operator()(const ArgSymbol &v) { return p.symbol(v.name); }
+            std::string operator()(const ArgSymbol &v) { return p.symbol(v, form); }
             std::string operator()(const ArgOpaque &v) { return v.repr; }
-            std::string operator()(const Tensor &v) { return p.tensor(*v); }
+            std::string operator()(const Tensor &v) { return p.tensor(*v, form); }
             std::string operator()(const std::shared_ptr<const ArgSequence> &v)
             {
                 const Form inner = p.nested_ ? form : Plain;
@@ -297,14 +247,17 @@ protected:
 
     virtual std::string nodeName(NodeId id) = 0;
     virtual std::string global(const std::string &qualified) = 0; // how code refers to it
-    virtual std::string symbol(const std::string &name)
+    virtual std::string symbol(const ArgSymbol &v, Form)
     {
-        if (const auto [cls, member] = enumMember(name); !cls.empty())
+        if (!v.repr.empty())
+            return v.repr;
+        if (const auto [cls, member] = enumMember(v); !cls.empty())
             return std::string(shortName(cls)) + "." + std::string(member);
-        return global(name);
+        return global(v.name);
     }
     virtual std::string number(double v) { return pythonRepr(v); }
-    virtual std::string tensor(const TensorData &t) { return "tensor(" + tensorItems(t, false) + ")"; }
+    virtual std::string number(std::complex<double> v) { return pythonRepr(v); }
+    virtual std::string tensor(const TensorData &t, Form) { return tensorRepr(t); }
 
     bool nested_; // does _get_repr go into tuples, lists and slices?
     bool runnable_;
@@ -332,9 +285,9 @@ public:
                 body += "return " + (n.args.empty() ? "None" : str(n.args[0]));
                 continue;
             }
-            body += "%" + n.name + " : " + (n.type.empty() ? "" : typeRepr(n.type) + " ")
-                + (dialect_.numUsers ? "[num_users=" : "[#users=") + std::to_string(graph_.users(id).size())
-                + "] = " + std::string(opcodeName(n.op)) + "[target=" + n.target + "]";
+            const std::string &type = n.typeText.empty() ? n.type : n.typeText;
+            body += "%" + n.name + " : " + (type.empty() ? "" : type + " ") + (dialect_.numUsers ? "[num_users=" : "[#users=")
+                + std::to_string(graph_.users(id).size()) + "] = " + std::string(opcodeName(n.op)) + "[target=" + n.target + "]";
             if (n.op == Opcode::Placeholder) {
                 if (!n.args.empty())
                     body += "(default=" + str(n.args[0]) + ")";
@@ -365,6 +318,10 @@ private:
             return *text;
         if (auto *device = a.as<ArgDevice>())
             return device->name;
+        if (auto *symbol = a.as<ArgSymbol>(); symbol && !symbol->str.empty())
+            return symbol->str;
+        if (auto *opaque = a.as<ArgOpaque>(); opaque && !opaque->str.empty())
+            return opaque->str;
         return repr(a, Plain);
     }
 
@@ -433,8 +390,9 @@ public:
 
         std::vector<CodeLine> out{ { "", {} } };
         std::vector<std::string> before = aliases_;
-        for (const std::string &name : wraps_)
-            before.push_back("torch.fx._symbolic_trace.wrap(" + doubleQuoted(name) + ")");
+        for (const std::string &name : gm_.provenance.wrapped)
+            if (called_.contains(name))
+                before.push_back("torch.fx._symbolic_trace.wrap(" + doubleQuoted(name) + ")");
         if (before.empty())
             before.emplace_back();
         for (std::string &line : before)
@@ -447,6 +405,19 @@ public:
     }
 
     std::string argument(const Arg &arg) { return repr(arg, Call); }
+
+    // What the code refers to that is neither a builtin nor in torch, by its name there.
+    std::map<std::string, std::string> globals() const
+    {
+        std::map<std::string, std::string> out;
+        for (const auto &[name, qualified] : gm_.provenance.globals) {
+            const auto known = spelled_.find(name);
+            out[known == spelled_.end() ? name : known->second] = qualified;
+        }
+        for (const auto &[qualified, name] : globals_)
+            out[name] = qualified;
+        return out;
+    }
 
 private:
     std::string nodeName(NodeId id) override
@@ -470,10 +441,47 @@ private:
         if (isCustomBuiltin(name)
             || (name.starts_with("torch.") && !name.starts_with("torch._dynamo.") && !name.starts_with("torch._inductor.")))
             return visible(name);
-        auto [it, fresh] = globals_.try_emplace(name);
-        if (fresh)
-            it->second = names_.create(name, isPythonBuiltin(name));
-        return visible(it->second);
+        return visible(nameOf(name, name));
+    }
+
+    // The name that code has for what is called `qualified` elsewhere, made after `hint`.
+    const std::string &nameOf(const std::string &qualified, const std::string &hint)
+    {
+        auto [it, fresh] = globals_.try_emplace(qualified);
+        if (!fresh)
+            return it->second;
+        const std::string spelled = Namespace::legal(qualified); // as an annotation spells it
+        auto [known, first] = spelled_.try_emplace(spelled);
+        if (first)
+            known->second = names_.create(hint, isPythonBuiltin(hint));
+        return it->second = known->second;
+    }
+
+    // An annotation, with its names as this code has them: a node may be called like one.
+    std::string annotation(const Node &n)
+    {
+        std::string out;
+        const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c < 0; };
+        for (size_t i = 0; i < n.type.size();) {
+            size_t end = i;
+            while (end < n.type.size() && word(n.type[end]))
+                ++end;
+            const std::string name = n.type.substr(i, end - i);
+            if (name.empty()) {
+                out += n.type[i++];
+                continue;
+            }
+            i = end;
+            if (name.find('.') != name.npos || isPythonBuiltin(name) || isCustomBuiltin(name)) {
+                out += name;
+                continue;
+            }
+            auto [known, first] = spelled_.try_emplace(name);
+            if (first)
+                known->second = names_.create(name, false);
+            out += known->second;
+        }
+        return out;
     }
 
     // An argument of forward may be called `torch` or `float`; what it hides is reached through another name.
@@ -490,35 +498,47 @@ private:
         return it->second + name.substr(root.size());
     }
 
-    std::string symbol(const std::string &name) override
+    // torch names enums and its own operators; of any other symbol it prints the repr, which is no code.
+    std::string symbol(const ArgSymbol &v, Form form) override
     {
-        if (const auto [cls, member] = enumMember(name); !cls.empty()) {
-            const std::string hint(shortName(cls));
-            auto [it, fresh] = globals_.try_emplace(std::string(cls));
-            if (fresh)
-                it->second = names_.create(hint, false);
-            return visible(it->second) + "." + std::string(member);
-        }
-        return global(name);
+        const auto [cls, member] = enumMember(v);
+        const bool named = !cls.empty() || v.name.starts_with("torch.ops.") || v.repr.empty();
+        if (strict_ && !v.repr.empty() && !(named && form == Call && dialect_.nestedArguments))
+            return v.repr;
+        if (cls.empty())
+            return global(v.name);
+        if (cls.starts_with("torch."))
+            return global(std::string(cls)) + "." + std::string(member);
+        return visible(nameOf(std::string(cls), std::string(shortName(cls)))) + "." + std::string(member);
     }
 
     std::string number(double v) override
     {
         const std::string text = pythonRepr(v);
-        return strict_ || text.find_first_of("in") == text.npos ? text : visible("float") + "('" + text + "')";
+        return strict_ || std::isfinite(v) ? text : visible("float") + "('" + text + "')";
     }
 
-    std::string tensor(const TensorData &t) override
+    // 1j and (1+2j) are sums, in which infinities and the sign of zero get lost.
+    std::string number(std::complex<double> v) override
     {
+        const bool exact = std::isfinite(v.real()) && std::isfinite(v.imag()) && !(v.real() == 0 && std::signbit(v.real()))
+            && !(v.imag() == 0 && std::signbit(v.imag()));
+        return strict_ || exact ? pythonRepr(v) : visible("complex") + "(" + number(v.real()) + ", " + number(v.imag()) + ")";
+    }
+
+    std::string tensor(const TensorData &t, Form form) override
+    {
+        if (strict_ && !(form == Call && dialect_.nestedArguments))
+            return tensorRepr(t);
         const std::string dtype(dtypeName(t.dtype));
-        if (!strict_)
-            return visible("torch") + ".tensor(" + tensorItems(t, true) + ", dtype=" + visible("torch") + "." + dtype + ")";
-        if (!dialect_.nestedArguments)
-            return ArgPrinter::tensor(t);
         std::vector<std::string> sizes;
         for (int64_t s : t.sizes)
             sizes.push_back(std::to_string(s));
-        return "torch.Tensor(size=[" + joined(sizes, ", ") + "], dtype=" + dtype + ")";
+        const std::string shape = "[" + joined(sizes, ", ") + "]";
+        if (strict_)
+            return "torch.Tensor(size=" + shape + ", dtype=" + dtype + ")";
+        return visible("torch") + ".tensor(" + tensorLiteral(t, visible("float")) + ", dtype=" + visible("torch") + "." + dtype
+            + ")" + (t.numel() == 0 ? ".reshape(" + shape + ")" : "");
     }
 
     // Operands, defaults and outputs are printed by repr() before _get_repr was asked everywhere.
@@ -553,6 +573,25 @@ private:
         return base;
     }
 
+    // What stands before a dot: 3.real would be a number.
+    std::string owner(const Arg &a)
+    {
+        const std::string text = operand(a);
+        return !strict_ && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9')) ? "(" + text + ")" : text;
+    }
+
+    // `x += y` gives x another value where x is a number or a tuple: right only for a tensor, or when nobody looks at x again.
+    bool changesInPlace(const Node &n) const
+    {
+        const NodeId x = n.args.empty() ? NodeId() : n.args[0].node();
+        if (!x)
+            return false;
+        if (n.target == "operator.setitem" || graph_[x].meta)
+            return true;
+        const auto last = lastUses_.find(n.id);
+        return last != lastUses_.end() && std::find(last->second.begin(), last->second.end(), x) != last->second.end();
+    }
+
     std::string operation(std::string_view format, const ArgList &args)
     {
         std::string out;
@@ -573,13 +612,13 @@ private:
 
     std::string statement(const Node &n)
     {
-        const std::string annotation = n.type.empty() ? "" : " : " + n.type;
+        const std::string type = annotation(n), annotation = type.empty() ? "" : " : " + type;
         switch (n.op) {
         case Opcode::Placeholder:
             return parameter(n, annotation);
         case Opcode::Output:
-            if (!n.type.empty())
-                returns_ = " -> " + n.type;
+            if (!type.empty())
+                returns_ = " -> " + type;
             return "return " + (n.args.empty() ? "None" : operand(n.args[0]));
         case Opcode::GetAttr:
             return nodeName(n.id) + annotation + " = " + attribute(root_, n.target);
@@ -590,10 +629,7 @@ private:
         }
         case Opcode::CallMethod: {
             const std::string left = nodeName(n.id) + annotation + " = ";
-            std::string self = n.args.empty() ? "" : operand(n.args[0]);
-            if (!strict_ && !self.empty() && (self[0] == '-' || (self[0] >= '0' && self[0] <= '9')))
-                self = "(" + self + ")";
-            const std::string callee = attribute(self, n.target);
+            const std::string callee = attribute(n.args.empty() ? "" : owner(n.args[0]), n.target);
             return left + callee + "(" + arguments(n.args, 1, n.kwargs) + ")";
         }
         case Opcode::CallFunction:
@@ -603,25 +639,27 @@ private:
             const std::string left = nodeName(n.id) + annotation + " = ";
             return left + operation(format, n.args);
         }
-        if (const auto format = formatOf(kInplace, n.target); !format.empty()) {
+        if (const auto format = formatOf(kInplace, n.target); !format.empty() && (strict_ || changesInPlace(n))) {
             const std::string change = operation(format, n.args) + ";  ";
-            return change + nodeName(n.id) + annotation + " = " + (n.args.empty() ? "None" : operand(n.args[0]));
+            const bool none = n.args.empty() || (!strict_ && n.target == "operator.setitem");
+            return change + nodeName(n.id) + annotation + " = " + (none ? "None" : operand(n.args[0]));
         }
         const std::string callee = global(n.target);
         const std::string left = nodeName(n.id) + annotation + " = ";
         if (n.target == "builtins.getattr" && n.args.size() == 2)
             if (auto *name = n.args[1].as<std::string>(); name && isPythonIdentifier(*name))
-                return left + attribute(operand(n.args[0]), *name);
-        if (std::find(gm_.provenance.wrapped.begin(), gm_.provenance.wrapped.end(), callee) != gm_.provenance.wrapped.end()
-            && std::find(wraps_.begin(), wraps_.end(), callee) == wraps_.end())
-            wraps_.push_back(callee);
+                return left + attribute(owner(n.args[0]), *name);
+        called_.insert(callee);
         return left + callee + "(" + arguments(n.args, 0, n.kwargs) + ")";
     }
 
     std::string parameter(const Node &n, const std::string &annotation)
     {
+        const std::string stars = n.target.substr(0, std::min(n.target.find_first_not_of('*'), n.target.size()));
         std::string raw = n.target;
         std::erase(raw, '*');
+        if (!strict_ && (isPythonKeyword(raw) || !parameterNames_.insert(raw).second))
+            raw = nodeName(n.id); // no argument can have that name
         std::string value, body;
         if (!n.args.empty()) {
             value = operand(n.args[0]);
@@ -632,10 +670,14 @@ private:
                 value = "None";
             }
         }
-        if (strict_ || n.args.empty() || ptrdiff_t(graph_.position(n.id)) > lastRequired_)
-            parameters_.push_back(n.target + annotation + (n.args.empty() ? "" : " = " + value));
-        else
-            parameters_.push_back(n.target + annotation); // a required one follows: this default could never be used
+        // Python allows no required argument behind one with a default, unless it is given by keyword.
+        auto &list = strict_                                                             ? parameters_
+            : stars == "*"                                                               ? star_
+            : stars == "**"                                                              ? keywords_
+            : !keywordOnly_.empty() || !star_.empty() || (sawDefault_ && n.args.empty()) ? keywordOnly_
+                                                                                         : parameters_;
+        sawDefault_ |= !n.args.empty();
+        list.push_back(stars + raw + annotation + (n.args.empty() ? "" : " = " + value));
         const std::string name = nodeName(n.id);
         return !body.empty() ? body : name != raw ? name + " = " + raw : "";
     }
@@ -644,6 +686,10 @@ private:
     {
         if (parameters_.empty() || parameters_[0] != root_)
             parameters_.insert(parameters_.begin(), root_);
+        if (!keywordOnly_.empty() && star_.empty())
+            star_.emplace_back("*");
+        for (const auto *list : { &star_, &keywordOnly_, &keywords_ })
+            parameters_.insert(parameters_.end(), list->begin(), list->end());
         return "def forward(" + joined(parameters_, ", ") + ")" + returns_ + ":";
     }
 
@@ -670,6 +716,7 @@ private:
         return names.empty() ? "" : ";  " + joined(names, " = ") + " = None";
     }
 
+    // Names of arguments, which hide globals and must not be given to other values.
     void findHidden()
     {
         bool takesSelf = false;
@@ -681,10 +728,8 @@ private:
             std::string raw = n.target;
             std::erase(raw, '*');
             takesSelf |= raw == "self";
-            if (isPythonBuiltin(raw) || isCustomBuiltin(raw))
-                hidden_.insert(raw);
-            if (n.args.empty() && !n.target.starts_with('*'))
-                lastRequired_ = ptrdiff_t(graph_.position(id));
+            if (hidden_.insert(raw).second && raw != n.name && !isPythonKeyword(raw) && !isCustomBuiltin(raw))
+                names_.create(raw, true);
         }
         if (takesSelf) {
             root_ = "module";
@@ -709,12 +754,16 @@ private:
     bool strict_;
     Namespace names_;
     std::string root_ = "self";
-    ptrdiff_t lastRequired_ = -1; // position of the last placeholder without a default
     std::vector<std::string> nodeNames_; // by id
     std::unordered_map<std::string, std::string> globals_; // qualified name -> name in the code
-    std::set<std::string> hidden_; // arguments named like a global
+    std::unordered_map<std::string, std::string> spelled_; // the same by the name with underscores for dots
+    std::set<std::string> hidden_; // names of arguments
     std::map<std::string, std::string> hiddenAs_;
-    std::vector<std::string> aliases_, wraps_, parameters_;
+    std::vector<std::string> aliases_;
+    std::set<std::string> called_; // names of functions
+    std::vector<std::string> parameters_, star_, keywordOnly_, keywords_; // the last three are part of the first in strict form
+    std::set<std::string> parameterNames_;
+    bool sawDefault_ = false;
     std::string returns_;
     std::unordered_map<NodeId, std::vector<NodeId>> lastUses_;
 };
@@ -752,6 +801,13 @@ std::string torchCode(const GraphModule &gm, const CodeOptions &options)
     for (size_t i = 0; i < lines.size(); ++i)
         (i ? out += "\n" : out) += lines[i].text;
     return out;
+}
+
+std::map<std::string, std::string> torchCodeGlobals(const GraphModule &gm, const CodeOptions &options)
+{
+    CodePrinter printer(gm, TextDialect::of(gm.provenance.torchVersion), options.strictTorch);
+    printer.lines();
+    return printer.globals();
 }
 
 std::string argText(const GraphModule &gm, const Arg &arg)

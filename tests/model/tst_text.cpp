@@ -239,7 +239,7 @@ private slots:
         GraphModule order;
         const NodeId a = input(order, "a", { 1 }), b = input(order, "b");
         output(order, call(order, "operator.add", { a, b }));
-        QCOMPARE(run(order, "", "m.forward(1, 2)"), "3");
+        QCOMPARE(run(order, "", "m.forward(b=2), m.forward(4, b=2)"), "3 6");
 
         GraphModule power;
         const NodeId e = input(power, "e");

@@ -419,23 +419,30 @@ def run_graph(root, graph, inputs):
 
 def run_code(root, forward, inputs):
     """Calls it as a user would: by position where it can be, else by the argument's name."""
-    signature = inspect.signature(forward)
-    args, kwargs, given = [root], {}, dict(inputs)
-    stars = any(name.startswith("*") and not name.startswith("**") for name in given)
-    for parameter in list(signature.parameters.values())[1:]:
-        if parameter.kind == parameter.VAR_POSITIONAL:
-            args += next(given.pop(n) for n in list(given) if n.startswith("*") and not n.startswith("**"))
-        elif parameter.kind == parameter.VAR_KEYWORD:
-            kwargs.update(next(given.pop(n) for n in list(given) if n.startswith("**")))
-        elif parameter.name in given:
-            if parameter.kind == parameter.KEYWORD_ONLY or not stars:
-                kwargs[parameter.name] = given.pop(parameter.name)
-            else:
-                args.append(given.pop(parameter.name))
-        elif stars and parameter.kind != parameter.KEYWORD_ONLY:
-            args.append(parameter.default)
-    if len(given) == 1 and not stars:       # its own name could not be that of an argument
-        args.append(given.popitem()[1])
+    parameters = list(inspect.signature(forward).parameters.values())[1:]
+    own = {name: value for name, value in inputs.items() if not name.startswith("*")}
+    stars = [value for name, value in inputs.items() if name.startswith("*") and not name.startswith("**")]
+    # A name that no argument can have has become another one, in the same place.
+    odd = [name for name in own if name not in {p.name for p in parameters}]
+    values = {}
+    for needed in (True, False):
+        for p in parameters:
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or (p.default is p.empty) != needed:
+                continue
+            if p.name in own:
+                values[p.name] = own[p.name]
+            elif odd:
+                values[p.name] = own[odd.pop(0)]
+    args, kwargs = [root], {}
+    for p in parameters:
+        if p.kind == p.VAR_POSITIONAL:
+            args += stars[0]
+        elif p.kind == p.VAR_KEYWORD:
+            kwargs.update(next(value for name, value in inputs.items() if name.startswith("**")))
+        elif stars and p.kind != p.KEYWORD_ONLY:
+            args.append(values.get(p.name, p.default))
+        elif p.name in values:
+            kwargs[p.name] = values[p.name]
     return forward(*args, **kwargs)
 
 
