@@ -80,7 +80,7 @@ Status propagateShapes(
     GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel = nullptr, ModuleRunner *modules = nullptr);
 
 // How the shapes follow the batch: for a node whose sizes change with the first dimension of the inputs, the multiple of it that
-// each dimension is, 0 where it does not change. Empty where the graph does not run at another batch size on meta tensors, where
+// each dimension is, 0 where it does not change. Empty where the graph does not run at another batch size, where
 // the inputs do not agree on a first dimension, or where something else changes with it.
 std::map<NodeId, std::vector<int64_t>> batchDimensions(const GraphModule &gm, const std::vector<Arg> &inputs);
 // "Nx64x56x56", "4Nx10"; the plain numbers without multiples.

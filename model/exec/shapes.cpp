@@ -4,7 +4,7 @@
 // allocate. So the shapes of a graph need neither the memory nor the time of a run. What asks for a value (an index by mask,
 // int(x)), TorchScript and quantized operators have no such form: then the graph runs on the real inputs.
 //
-// Two such runs at two batch sizes tell which dimensions follow the batch.
+// Two runs at two batch sizes tell which dimensions follow the batch.
 #include <map>
 #include <mutex>
 
@@ -13,6 +13,7 @@
 
 #include "model/exec/aten_bridge.h"
 #include "model/exec/interpreter.h"
+#include "model/exec/tensor_ops.h"
 
 namespace fb
 {
@@ -81,11 +82,24 @@ std::vector<Arg> metaInputs(const std::vector<Arg> &inputs, int64_t batch = -1)
     for (const Arg &a : inputs)
         out.push_back(mapTensors(a, [&](const Tensor &t) -> Arg {
             TensorData wanted = *t;
-            if (batch >= 0 && !wanted.sizes.empty()) {
+            if (batch >= 0 && !wanted.sizes.empty() && wanted.sizes[0] != batch) {
                 wanted.sizes[0] = batch;
                 wanted.strides = contiguousStrides(wanted.sizes);
             }
             return onMeta(std::make_shared<const TensorData>(std::move(wanted)));
+        }));
+    return out;
+}
+
+// The first sample once more at the end.
+std::vector<Arg> withOneMore(const std::vector<Arg> &inputs)
+{
+    std::vector<Arg> out;
+    for (const Arg &a : inputs)
+        out.push_back(mapTensors(a, [](const Tensor &t) -> Arg {
+            const auto row = t->sizes.empty() ? Result<Tensor>(t) : sliceRows(t, 0, 1);
+            const auto more = row && !t->sizes.empty() ? catRows({ t, *row }) : row;
+            return more ? *more : t;
         }));
     return out;
 }
@@ -125,12 +139,18 @@ std::map<NodeId, std::vector<int64_t>> batchDimensions(const GraphModule &gm, co
             agree = agree && (!batch || *batch == t->sizes[0]);
             batch = t->sizes[0];
         });
-    const auto shapes = agree && batch && *batch > 0 ? shapesOf(gm) : nullptr;
-    if (!shapes)
+    if (!agree || !batch || *batch <= 0)
         return {};
     const int64_t other = *batch + 1;
-    const auto first = observed(*shapes, metaInputs(inputs), nullptr, nullptr);
-    const auto second = first ? observed(*shapes, metaInputs(inputs, other), nullptr, nullptr) : first;
+    const auto shapes = shapesOf(gm);
+    auto at = [&](int64_t size) {
+        if (shapes)
+            if (auto found = observed(*shapes, metaInputs(inputs, size), nullptr, nullptr))
+                return found;
+        return observed(gm, size == *batch ? inputs : withOneMore(inputs), nullptr, nullptr);
+    };
+    const auto first = at(*batch);
+    const auto second = first ? at(other) : first;
     if (!first || !second || first->size() != second->size())
         return {};
     std::map<NodeId, std::vector<int64_t>> out;
