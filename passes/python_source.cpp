@@ -591,6 +591,8 @@ private:
         };
         switch (n.op) {
         case Opcode::GetAttr:
+            if (const Arg *value = gm_.attributes.find(n.target); value && !gm_.tensor(n.target))
+                return literal(*value, local);
             return attribute(n.target, scope);
         case Opcode::CallModule:
             return attribute(n.target, scope) + arguments(0);

@@ -590,11 +590,12 @@ struct Interpreter::Impl {
                     step.kwargs.emplace_back(name, sourceOf(a));
             }
             if (n.op == Opcode::GetAttr) {
-                const Tensor t = gm.tensor(n.target);
-                if (t)
+                if (const Tensor t = gm.tensor(n.target))
                     step.constant = aligned(t);
+                else if (const Arg *value = gm.attributes.find(n.target))
+                    step.constant = *value;
                 else
-                    step.problem = "the archive holds no tensor '" + n.target + "'";
+                    step.problem = "the archive does not hold '" + n.target + "'";
             } else {
                 try {
                     step.call = resolve(gm, n);
@@ -769,10 +770,12 @@ std::vector<NotExecutable> notExecutable(const GraphModule &gm)
         const Node &n = gm.graph[id];
         NotExecutable found{ n.name, {} };
         try {
-            if (n.op == Opcode::GetAttr && !gm.tensor(n.target))
-                found.reason = "the archive holds no tensor '" + n.target + "'";
-            else
+            if (n.op == Opcode::GetAttr) {
+                if (!gm.tensor(n.target) && !gm.attributes.contains(n.target))
+                    found.reason = "the archive does not hold '" + n.target + "'";
+            } else {
                 resolve(gm, n);
+            }
             const ModuleInfo *m = gm.moduleOf(n);
             if (m && m->kind == ModuleKind::Opaque)
                 found = { n.name, onlyInPython(*m), true };

@@ -208,6 +208,31 @@ private slots:
         QCOMPARE(gm.graph.size(), size_t(8));
     }
 
+    // get_attr of what is no tensor: it runs, and its value is in the exported code.
+    void plainAttribute()
+    {
+        GraphModule gm;
+        gm.modules.set("", fbtest::moduleInfo("", "net.Net", ModuleKind::Container));
+        gm.attributes.set("sizes", Arg::list({ 2, 3 }));
+        Graph &g = gm.graph;
+        const NodeId x = g.append(fbtest::node(Opcode::Placeholder, "x", "x"));
+        const NodeId k = g.append(fbtest::node(Opcode::GetAttr, "sizes", "sizes"));
+        const NodeId item = g.append(fbtest::node(Opcode::CallFunction, "item", "operator.getitem", { k, 1 }));
+        const NodeId y = g.append(fbtest::node(Opcode::CallFunction, "y", "operator.mul", { x, item }));
+        g.append(fbtest::node(Opcode::Output, "output", "output", { y }));
+        QVERIFY(lint(gm).empty() && notExecutable(gm).empty());
+        auto run = Interpreter::create(gm);
+        QVERIFY2(run.ok(), why(run));
+        const auto out = run->run({ makeFloat({ 2 }, { 1, 5 }) });
+        QVERIFY2(out.ok(), why(out));
+        QVERIFY(*out == Arg(makeFloat({ 2 }, { 3, 15 })));
+        const auto source = writePython(gm, {});
+        QVERIFY2(source.ok(), why(source));
+        QVERIFY2(source->text.find("[2, 3]") != std::string::npos, source->text.c_str());
+        gm.attributes.erase("sizes");
+        QCOMPARE(notExecutable(gm).size(), size_t(1));
+    }
+
     void movesAndUses()
     {
         GraphModule gm = diamond();
