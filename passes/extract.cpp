@@ -164,12 +164,13 @@ Result<PassReport> extractNodes(
     ModuleInfo info;
     info.path = path;
     info.className = className.empty() ? camelCase(name) : className;
-    info.kind = ModuleKind::Graph;
     if (const ModuleInfo *root = gm.modules.find(""))
         info.training = root->training;
     OrderedTable<ModuleInfo> modules;
     for (const auto &[old, entry] : gm.modules) {
         if (const std::string now = renamed(old); now != old) {
+            if (!modules.contains(path))
+                modules.set(path, info);
             ModuleInfo copy = *entry;
             copy.path = now;
             modules.set(now, std::move(copy));
@@ -182,7 +183,8 @@ Result<PassReport> extractNodes(
         tensors.share(renamed(old), entry);
     gm.modules = std::move(modules);
     gm.tensors = std::move(tensors);
-    gm.addModule(info);
+    if (!gm.modules.contains(path))
+        gm.addModule(info);
     std::shared_ptr<const ModuleStack> outer;
     for (NodeId id : nodes) {
         const Node n = g[id];
@@ -215,6 +217,7 @@ Result<PassReport> extractNodes(
     const auto id = replaceByCall(gm, *piece, std::move(call));
     if (!id)
         return id.error();
+    info.kind = ModuleKind::Graph;
     info.graph = std::move(inside);
     gm.modules.set(path, std::move(info));
     PassReport report{ "Extract into " + path, true, {}, {} };

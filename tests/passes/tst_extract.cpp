@@ -1,4 +1,5 @@
 // Extract, inline, move, replace uses, and long random rows of every edit. GPL-3.0-or-later.
+#include <QTemporaryDir>
 #include <QTest>
 
 #include <random>
@@ -92,6 +93,7 @@ private slots:
         QVERIFY(expected.as<Tensor>());
         const auto &order = before.graph.order();
         int done = 0;
+        QTemporaryDir folder;
         for (size_t first = 1; first + 1 < order.size(); first += 3)
             for (size_t count : { size_t(1), size_t(4), size_t(9) }) {
                 const size_t last = std::min(first + count, order.size() - 1);
