@@ -706,26 +706,35 @@ def explain(error, culprit):
     return "error", f"raised {type(error).__name__}: {text}", None
 
 
+def condition(culprit, test):
+    """The tensor that a test asks: bool(t) and t.item() would ask while tracing."""
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "bool" and len(test.args) == 1:
+        return condition(culprit, test.args[0])
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr == "item" and not test.args:
+        return condition(culprit, test.func.value)
+    return culprit.segment(test)
+
+
 def branch(culprit, on, size, call, name):
     if isinstance(culprit.statement, ast.Assert):
-        test = culprit.segment(culprit.statement.test)
-        return f"asserts something about {on}", (f"assert {test}", f"torch._assert({test}, '')")
+        test = culprit.statement.test
+        return f"asserts something about {on}", (f"assert {culprit.segment(test)}", f"torch._assert({condition(culprit, test)}, '')")
     if name in ("max", "min") and len(call.args) == 2:
         a, b = map(culprit.segment, call.args)
         return f"compares traced values with {name}()", None if size else (f"{name}({a}, {b})", f"torch.{name}imum({a}, {b})")
     meaning = f"takes a branch that depends on {on}"
     s = culprit.statement
     if isinstance(s, ast.If) and isinstance(s.body[0], ast.Raise):
-        return meaning, (f"if {culprit.segment(s.test)}: raise ...", f"torch._assert(({culprit.segment(s.test)}) == False, '')")
+        return meaning, (f"if {culprit.segment(s.test)}: raise ...", f"torch._assert(({condition(culprit, s.test)}) == False, '')")
     if size:        # no tensor, so no torch.where
         return meaning, None
     choice = culprit.find(ast.IfExp)
     if choice is not None:
         test, yes, no = (culprit.segment(n) for n in (choice.test, choice.body, choice.orelse))
-        return meaning, (f"{yes} if {test} else {no}", f"torch.where({test}, {yes}, {no})")
+        return meaning, (f"{yes} if {test} else {no}", f"torch.where({condition(culprit, choice.test)}, {yes}, {no})")
     if isinstance(s, ast.If) and len(s.body) == 1 and isinstance(s.body[0], ast.Assign) and not s.orelse:
         test, target, value = (culprit.segment(n) for n in (s.test, s.body[0].targets[0], s.body[0].value))
-        return meaning, (f"if {test}: {target} = {value}", f"{target} = torch.where({test}, {value}, {target})")
+        return meaning, (f"if {test}: {target} = {value}", f"{target} = torch.where({condition(culprit, s.test)}, {value}, {target})")
     return meaning, None
 
 
