@@ -1,5 +1,5 @@
 # What running a graph costs beside eager torch and torch.fx.Interpreter, in the same run and by turns. GPL-3.0-or-later.
-# `bench_exec.py PROGRAM [ROUNDS]`; PROGRAM is bench_exec. A chain of 10,000 tiny adds shows the cost of a node, ResNet-50 that nothing
+# `bench_exec.py PROGRAM FUSEBOARD_CLI [ROUNDS]`; PROGRAM is bench_exec. A chain of 10,000 tiny adds shows the cost of a node, ResNet-50 that nothing
 # is lost on real layers, ResNet-152 the peak memory.
 import os
 import statistics
@@ -17,7 +17,7 @@ import fuseboard_trace  # noqa: E402
 import zoo  # noqa: E402
 
 program = sys.argv[1]
-rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 15
+rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 15
 threads = int(os.environ.get("OMP_NUM_THREADS", "2"))
 torch.set_num_threads(threads)
 CHAIN = 10_000
