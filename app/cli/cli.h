@@ -92,5 +92,4 @@ private:
 std::string reportText(const PassReport &report);
 Json reportJson(const PassReport &report);
 
-
 } // namespace fb::cli
