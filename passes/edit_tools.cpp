@@ -1,12 +1,28 @@
 #include "passes/edit_tools.h"
 
 #include <algorithm>
+#include <cctype>
 #include <unordered_set>
 
 #include "model/ir/ops.h"
 
 namespace fb
 {
+
+std::string camelCase(std::string_view text)
+{
+    std::string out;
+    bool up = true;
+    for (char c : text) {
+        if (!std::isalnum(static_cast<unsigned char>(c))) {
+            up = true;
+            continue;
+        }
+        out += up ? char(std::toupper(static_cast<unsigned char>(c))) : c;
+        up = false;
+    }
+    return out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) ? "Block" + out : out;
+}
 
 std::string nodeList(const Graph &g, const std::vector<NodeId> &ids)
 {

@@ -3,11 +3,15 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "model/ir/module.h"
 
 namespace fb
 {
+
+// A class name from a module's: "first_block" gives FirstBlock.
+std::string camelCase(std::string_view text);
 
 // "conv1, bn1"
 std::string nodeList(const Graph &g, const std::vector<NodeId> &ids);

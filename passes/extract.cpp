@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <unordered_set>
-#include <utility>
 
 #include "model/ir/ops.h"
 #include "model/text/python.h"
@@ -19,17 +18,6 @@ namespace fb
 
 namespace
 {
-
-bool within(std::string_view name, std::string_view path)
-{
-    return name == path || (name.size() > path.size() && name.starts_with(path) && name[path.size()] == '.');
-}
-
-std::string parentOf(const std::string &path)
-{
-    const size_t dot = path.rfind('.');
-    return dot == std::string::npos ? std::string() : path.substr(0, dot);
-}
 
 // Reorders so that the nodes follow each other.
 Status bringTogether(GraphModule &gm, const std::vector<NodeId> &nodes)
@@ -64,9 +52,11 @@ Status bringTogether(GraphModule &gm, const std::vector<NodeId> &nodes)
     if (!inPlace.empty())
         return Error{ "other nodes stand between them and " + inPlace + " changes a value in place, so their order must stay" };
     std::vector<NodeId> order(g.order().begin(), g.order().begin() + std::ptrdiff_t(first));
-    for (const std::vector<NodeId> *part : { &std::as_const(before), &nodes, &std::as_const(after) })
-        order.insert(order.end(), part->begin(), part->end());
-    order.insert(order.end(), g.order().begin() + std::ptrdiff_t(last) + 1, g.order().end());
+    const auto add = [&](auto begin, auto end) { order.insert(order.end(), begin, end); };
+    add(before.begin(), before.end());
+    add(nodes.begin(), nodes.end());
+    add(after.begin(), after.end());
+    add(g.order().begin() + std::ptrdiff_t(last) + 1, g.order().end());
     g.reorder(std::move(order));
     return {};
 }
@@ -79,13 +69,13 @@ std::vector<std::pair<std::string, std::string>> moves(
     auto paths = [&](const Node &n) {
         std::set<std::string> out;
         auto add = [&](std::string name) {
-            for (; !name.empty(); name = parentOf(name))
+            for (; !name.empty(); name = parentPath(name))
                 out.insert(name);
         };
         if (n.op == Opcode::CallModule)
             add(n.target);
         else if (n.op == Opcode::GetAttr)
-            add(parentOf(n.target));
+            add(parentPath(n.target));
         if (n.stack)
             for (const ModuleFrame &frame : *n.stack)
                 add(frame.path);
@@ -97,30 +87,18 @@ std::vector<std::pair<std::string, std::string>> moves(
     for (const auto &[name, info] : gm.modules)
         if (!info->aliasOf.empty()) // one object under two names stays where it is
             for (std::string part : { name, info->aliasOf })
-                for (; !part.empty(); part = parentOf(part))
+                for (; !part.empty(); part = parentPath(part))
                     outside.insert(part);
     std::vector<std::pair<std::string, std::string>> out;
     std::set<std::string> names;
     for (const std::string &module : inside) {
-        if (outside.contains(module) || within(path, module) || (!out.empty() && within(module, out.back().first)))
+        if (outside.contains(module) || isAtOrBelow(path, module) || (!out.empty() && isAtOrBelow(module, out.back().first)))
             continue;
         const std::string plain = module.substr(module.rfind('.') + 1);
         std::string name = plain;
         for (int i = 1; !names.insert(name).second; ++i)
             name = plain + "_" + std::to_string(i);
         out.emplace_back(module, joinPath(path, name));
-    }
-    return out;
-}
-
-std::string camelCase(std::string_view text)
-{
-    std::string out;
-    bool up = true;
-    for (char c : text) {
-        if (c != '_')
-            out += up ? char(std::toupper(static_cast<unsigned char>(c))) : c;
-        up = c == '_';
     }
     return out;
 }
@@ -138,7 +116,7 @@ Result<PassReport> extractNodes(
         if (g[id].op == Opcode::Placeholder || g[id].op == Opcode::Output)
             return Error{ failed + g[id].name + " is " + (g[id].op == Opcode::Output ? "the output" : "an input")
                 + " of the graph" };
-    const std::string name = path.substr(path.rfind('.') + 1), parent = parentOf(path);
+    const std::string name = path.substr(path.rfind('.') + 1), parent = parentPath(path);
     if (!isPythonIdentifier(name) || isPythonKeyword(name))
         return Error{ failed + "\"" + name + "\" is no name for a module" };
     if (!className.empty() && (!isPythonIdentifier(className) || isPythonKeyword(className)))
@@ -157,7 +135,7 @@ Result<PassReport> extractNodes(
     const auto moved = moves(gm, std::unordered_set<NodeId>(nodes.begin(), nodes.end()), path);
     auto renamed = [&](const std::string &old) {
         for (const auto &[from, to] : moved)
-            if (within(old, from))
+            if (isAtOrBelow(old, from))
                 return to + old.substr(from.size());
         return old;
     };
@@ -190,7 +168,7 @@ Result<PassReport> extractNodes(
         const Node n = g[id];
         ModuleStack above, below;
         for (const ModuleFrame &frame : n.stack ? *n.stack : ModuleStack())
-            if (within(parent, frame.path))
+            if (isAtOrBelow(parent, frame.path))
                 above.push_back(frame);
             else if (const std::string now = renamed(frame.path); now != frame.path)
                 below.push_back({ now, frame.className, frame.call });

@@ -17,6 +17,7 @@
 
 #include "model/ir/ops.h"
 #include "model/text/python.h"
+#include "passes/edit_tools.h"
 #include "passes/edits.h"
 #include "passes/nn_signatures.h"
 
@@ -41,12 +42,6 @@ std::string lastPart(std::string_view path)
 {
     return std::string(path.substr(path.rfind('.') + 1));
 }
-std::string parentOf(std::string_view path)
-{
-    const size_t dot = path.rfind('.');
-    return dot == std::string_view::npos ? std::string() : std::string(path.substr(0, dot));
-}
-
 std::vector<std::string> split(std::string_view path)
 {
     std::vector<std::string> out;
@@ -66,21 +61,6 @@ std::string identifier(std::string_view text)
     if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])))
         out.insert(0, "_");
     return isPythonKeyword(out) ? out + "_" : out;
-}
-
-std::string camelCase(std::string_view text)
-{
-    std::string out;
-    bool up = true;
-    for (char c : text) {
-        if (!std::isalnum(static_cast<unsigned char>(c))) {
-            up = true;
-            continue;
-        }
-        out += up ? char(std::toupper(static_cast<unsigned char>(c))) : c;
-        up = false;
-    }
-    return out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) ? "Block" + out : out;
 }
 
 // A constructor call: facts as text, and modules inside it as further calls.
@@ -442,7 +422,7 @@ private:
         const std::string last = lastPart(rel);
         if (!allDigits(last))
             return last;
-        if (const std::string above = lastPart(parentOf(rel)); !above.empty() && !allDigits(above))
+        if (const std::string above = lastPart(parentPath(rel)); !above.empty() && !allDigits(above))
             return above + "_" + last;
         std::string word;
         const ModuleInfo *m = gm_.modules.find(path);
@@ -483,7 +463,7 @@ private:
         }
         if (target.starts_with("torch."))
             return target;
-        const std::string module = parentOf(target);
+        const std::string module = parentPath(target);
         if (module == "math") {
             imports_.insert("import math");
             return target;
@@ -689,7 +669,7 @@ private:
                 literalsToBuffers(n, scope, f, state);
                 text = expression(n, local, scope.path);
             }
-            f.chain = f.chain && !child.empty() && parentOf(child) == scope.path && ins.size() == 1 && ins[0] == previous
+            f.chain = f.chain && !child.empty() && parentPath(child) == scope.path && ins.size() == 1 && ins[0] == previous
                 && results.size() == 1;
             called.push_back(lastPart(child));
             previous = results.empty() ? NodeId{} : results[0];
@@ -809,10 +789,10 @@ private:
             if (path.empty())
                 continue;
             bool hidden = false; // what a leaf holds is made by its constructor
-            for (std::string up = parentOf(path); !up.empty() && !hidden; up = parentOf(up))
+            for (std::string up = parentPath(path); !up.empty() && !hidden; up = parentPath(up))
                 hidden = leaves.contains(up);
             if (!hidden)
-                childrenOf_[parentOf(path)].push_back(lastPart(path));
+                childrenOf_[parentPath(path)].push_back(lastPart(path));
         }
     }
 
@@ -886,7 +866,7 @@ private:
                 if (s.className == name)
                     params = s.params;
             if (m.kind == ModuleKind::Opaque) {
-                imports_.insert("from " + parentOf(name) + " import " + m.shortClass()
+                imports_.insert("from " + parentPath(name) + " import " + m.shortClass()
                     + "  # yours; made from the facts it keeps, with its weights from weights.pt");
                 c->callee = m.shortClass();
             } else if (name.starts_with("torch.nn.modules.")) {
@@ -947,7 +927,7 @@ private:
         std::vector<std::pair<std::string, std::string>> out;
         const std::string prefix = path.empty() ? "" : path + ".";
         for (const auto &[fqn, e] : gm_.tensors) {
-            if (!fqn.starts_with(prefix) || parentOf(fqn) != path)
+            if (!fqn.starts_with(prefix) || parentPath(fqn) != path)
                 continue;
             std::string shape;
             for (size_t i = 0; i < e->tensor->sizes.size(); ++i)
@@ -1047,7 +1027,8 @@ private:
         const ModuleInfo &m = *gm_.modules.find(first);
         std::string wanted = first.empty() ? gm_.rootClass : m.shortClass();
         if (!first.empty() && m.className.starts_with("torch.nn.modules."))
-            wanted = camelCase(allDigits(lastPart(first)) ? lastPart(parentOf(first)) + "_" + lastPart(first) : lastPart(first));
+            wanted
+                = camelCase(allDigits(lastPart(first)) ? lastPart(parentPath(first)) + "_" + lastPart(first) : lastPart(first));
         wanted = identifier(wanted);
         def.name = wanted;
         for (int i = 2; !classNames_.insert(def.name).second; ++i)

@@ -187,14 +187,7 @@ Status replaceByNodes(GraphModule &gm, NodeId callId, const Graph &inside, const
             }
         }
         // The value as it is written: a tuple of nodes, a constant.
-        auto written = [&](NodeId in) { return in == callId ? results : Arg(in); };
-        ArgList args;
-        for (const Arg &a : n.args)
-            args.push_back(mapNodes(a, written));
-        Kwargs kwargs;
-        for (const auto &[k, v] : n.kwargs)
-            kwargs.emplace_back(k, mapNodes(v, written));
-        g.setArgs(user, std::move(args), std::move(kwargs));
+        g.mapInputs(user, [&](NodeId in) { return in == callId ? results : Arg(in); });
     }
     return g.erase(callId);
 }

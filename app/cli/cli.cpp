@@ -60,8 +60,7 @@ Result<std::vector<Arg>> inputsFor(
     std::vector<std::string> wanted = texts;
     if (wanted.empty())
         for (const InputSpec &spec : gm.provenance.inputs)
-            wanted.push_back(
-                (spec.shape.empty() ? "" : shapeText(spec.shape, {})) + (spec.dtype.empty() ? "" : ":" + spec.dtype));
+            wanted.push_back(inputText(spec));
 
     std::map<std::string, Tensor> byName;
     std::vector<Tensor> inOrder;

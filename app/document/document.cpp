@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include <QFileInfo>
 
 #include "app/document/workflow.h"
@@ -40,7 +42,7 @@ Result<Edited> apply(const DocumentState &s, const QString &name, const std::str
     next.graph = std::make_shared<const GraphModule>(std::move(gm));
     next.evaluation.reset();
     next.edits.push_back(edit);
-    if (edit.find(R"("fuse")") != std::string::npos) { // the report of an export says what was fused, by hand or not
+    if (nlohmann::json::parse(edit).value("op", "") == "fuse") { // the report of an export says what was fused, by hand or not
         next.fused.done.insert(next.fused.done.end(), report->done.begin(), report->done.end());
         next.fused.kept = report->kept;
     }

@@ -1,7 +1,5 @@
 #include "app/document/parts.h"
 
-#include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include <QString>
@@ -17,29 +15,6 @@ namespace
 {
 
 using Json = nlohmann::ordered_json;
-
-std::vector<Tensor> tensorsOf(const Arg &value)
-{
-    std::vector<Tensor> out;
-    forEachTensor(value, [&](const Tensor &t) { out.push_back(t); });
-    return out;
-}
-
-struct Distance {
-    double signal = 0, noise = 0;
-    void add(const Arg &reference, const Arg &other)
-    {
-        const auto a = tensorsOf(reference), b = tensorsOf(other);
-        for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-            const auto x = toDoubles(*a[i]), y = toDoubles(*b[i]);
-            for (size_t k = 0; k < std::min(x.size(), y.size()); ++k) {
-                signal += x[k] * x[k];
-                noise += (x[k] - y[k]) * (x[k] - y[k]);
-            }
-        }
-    }
-    double sqnrDb() const { return noise > 0 ? 10 * std::log10(signal / noise) : INFINITY; }
-};
 
 } // namespace
 
@@ -83,7 +58,7 @@ Result<ByPart<PartEvaluation>> evaluateParts(const GraphModule &gm, const ByPart
         const GraphModule *graph;
         Interpreter int8;
         std::vector<Arg> inputs;
-        Distance distance;
+        SignalToNoise distance;
         PartEvaluation result;
     };
     ByPart<Part> parts;
@@ -131,7 +106,7 @@ Result<ByPart<PartEvaluation>> evaluateParts(const GraphModule &gm, const ByPart
     ByPart<PartEvaluation> out;
     for (auto &[path, p] : parts) {
         p.result.evaluation.samples = data.samples;
-        p.result.evaluation.sqnrDb = p.distance.sqnrDb();
+        p.result.evaluation.sqnrDb = p.distance.decibels();
         p.result.evaluation.data = data.source.substr(data.source.rfind('/') + 1);
         out.emplace(path, std::move(p.result));
     }

@@ -90,10 +90,7 @@ Result<std::vector<Arg>> sampleInputs(const ExportRequest &request)
         return rowsOf(*data, 0, 1);
     }
     for (const InputSpec &spec : request.floatGraph->provenance.inputs) {
-        std::string shape;
-        for (int64_t s : spec.shape)
-            shape += (shape.empty() ? "" : "x") + std::to_string(s);
-        Result<Tensor> t = randomTensor(shape + (spec.dtype.empty() ? "" : ":" + spec.dtype), 0, int(inputs.size()));
+        Result<Tensor> t = randomTensor(inputText(spec), 0, int(inputs.size()));
         if (!t)
             return t.error();
         inputs.emplace_back(*t);
@@ -145,6 +142,23 @@ std::string fileHash(const std::string &path)
     return hash.result().toHex().toStdString();
 }
 
+void SignalToNoise::add(const Arg &reference, const Arg &value)
+{
+    const auto left = allTensors(reference), right = allTensors(value);
+    for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+        const auto x = toDoubles(*left[i]), y = toDoubles(*right[i]);
+        for (size_t k = 0; k < std::min(x.size(), y.size()); ++k) {
+            signal_ += x[k] * x[k];
+            noise_ += (x[k] - y[k]) * (x[k] - y[k]);
+        }
+    }
+}
+
+double SignalToNoise::decibels() const
+{
+    return noise_ > 0 ? 10 * std::log10(signal_ / noise_) : INFINITY;
+}
+
 Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModule &int8Graph, const std::string &backend,
     const DataSet &data, const CancelFlag *cancel, const Progress &progress, ModuleRunner *modules)
 {
@@ -162,7 +176,7 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
     e.data = fileName(data.source);
     uint64_t rightFloat = 0, rightInt8 = 0;
     bool scored = labels.has_value();
-    double signal = 0, noise = 0;
+    SignalToNoise distance;
     const uint64_t step = 32;
     for (uint64_t begin = 0; begin < data.samples; begin += step) {
         const uint64_t end = std::min(data.samples, begin + step);
@@ -175,14 +189,7 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
         Result<Arg> b = int8->run(*inputs, int8Run);
         if (!b)
             return b.error();
-        const auto left = allTensors(*a), right = allTensors(*b);
-        for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
-            const auto x = toDoubles(*left[i]), y = toDoubles(*right[i]);
-            for (size_t k = 0; k < std::min(x.size(), y.size()); ++k) {
-                signal += x[k] * x[k];
-                noise += (x[k] - y[k]) * (x[k] - y[k]);
-            }
-        }
+        distance.add(*a, *b);
         if (scored) {
             const auto ra = countRight(firstTensor(*a), *labels, begin), rb = countRight(firstTensor(*b), *labels, begin);
             scored = ra && rb;
@@ -193,7 +200,7 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
         if (progress)
             progress(double(end) / double(data.samples));
     }
-    e.sqnrDb = noise > 0 ? 10 * std::log10(signal / noise) : INFINITY;
+    e.sqnrDb = distance.decibels();
     if (scored && e.samples) {
         e.accuracyFloat = double(rightFloat) / double(e.samples);
         e.accuracyInt8 = double(rightInt8) / double(e.samples);

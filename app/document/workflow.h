@@ -21,6 +21,17 @@ struct Evaluation {
     std::string data; // the file's name
 };
 
+// SQNR of values against reference values, over everything that is added.
+class SignalToNoise
+{
+public:
+    void add(const Arg &reference, const Arg &value); // all tensors in them
+    double decibels() const; // infinite where nothing differs
+
+private:
+    double signal_ = 0, noise_ = 0;
+};
+
 using Progress = std::function<void(double fraction)>;
 
 // Runs both graphs over the data. Labels are an integer member of the data named "labels", "label", "y" or "targets".

@@ -30,14 +30,16 @@ Arg wrap(const at::Tensor &t)
     return r ? Arg(std::move(r)) : Arg();
 }
 
-const Arg &at(const ArgList &args, size_t i)
+} // namespace
+
+const Arg &nth(const ArgList &args, size_t i)
 {
     if (i >= args.size())
         throw ExecError("an argument is missing");
     return args[i];
 }
 
-Arg argument(const ArgList &args, const Kwargs &kwargs, size_t i, std::string_view name, Arg fallback = {})
+Arg named(const ArgList &args, const Kwargs &kwargs, size_t i, std::string_view name, Arg fallback)
 {
     if (i < args.size())
         return args[i];
@@ -46,8 +48,6 @@ Arg argument(const ArgList &args, const Kwargs &kwargs, size_t i, std::string_vi
             return v;
     return fallback;
 }
-
-} // namespace
 
 bool truth(const Arg &a)
 {
@@ -267,14 +267,14 @@ Arg binary(Op op, const Arg &a, const Arg &b)
 
 template <Op op> Arg binaryFunction(const ArgList &args, const Kwargs &kwargs)
 {
-    return binary(op, at(args, 0), args.size() > 1 || kwargs.empty() ? at(args, 1) : kwargs[0].second);
+    return binary(op, nth(args, 0), args.size() > 1 || kwargs.empty() ? nth(args, 1) : kwargs[0].second);
 }
 
 // operator.iadd and friends: in place on tensors, as Python's `+=`.
 template <Op op> Arg inplaceFunction(const ArgList &args, const Kwargs &kwargs)
 {
-    const Arg &other = args.size() > 1 || kwargs.empty() ? at(args, 1) : kwargs[0].second;
-    if (!tensorOf(at(args, 0)) || op == Op::MatMul)
+    const Arg &other = args.size() > 1 || kwargs.empty() ? nth(args, 1) : kwargs[0].second;
+    if (!tensorOf(nth(args, 0)) || op == Op::MatMul)
         return binary(op, args[0], other);
     static const std::string name = std::string(kAten[int(op)]) + "_";
     return callOperator(name, { { args[0], {} }, { other, {} } });
@@ -363,7 +363,7 @@ namespace
 
 Arg getitem(const ArgList &args, const Kwargs &)
 {
-    const Arg &a = at(args, 0), &index = at(args, 1);
+    const Arg &a = nth(args, 0), &index = nth(args, 1);
     if (tensorOf(a)) {
         const at::Tensor self = aten(a), r = at::indexing::get_item(self, indices(index));
         return wrap(r.is_same(self) ? self.alias() : r);
@@ -405,10 +405,10 @@ Arg getitem(const ArgList &args, const Kwargs &)
 
 Arg setitem(const ArgList &args, const Kwargs &)
 {
-    const at::Tensor self = aten(at(args, 0));
-    const Arg &value = at(args, 2);
+    const at::Tensor self = aten(nth(args, 0));
+    const Arg &value = nth(args, 2);
     const at::Tensor v = tensorOf(value) ? aten(value) : at::scalar_tensor(toScalar(value), self.options());
-    at::indexing::set_item(self, indices(at(args, 1)), v);
+    at::indexing::set_item(self, indices(nth(args, 1)), v);
     return {};
 }
 
@@ -424,7 +424,7 @@ Arg sizeOf(const at::Tensor &t)
 
 Arg getattribute(const ArgList &args, const Kwargs &)
 {
-    const auto *name = at(args, 1).as<std::string>();
+    const auto *name = nth(args, 1).as<std::string>();
     const Arg &a = args[0];
     if (!name)
         throw ExecError("an attribute name was expected");
@@ -496,27 +496,27 @@ Arg getattribute(const ArgList &args, const Kwargs &)
 
 Arg size(const ArgList &args, const Kwargs &kwargs)
 {
-    const at::Tensor t = aten(at(args, 0));
-    const Arg dim = argument(args, kwargs, 1, "dim");
+    const at::Tensor t = aten(nth(args, 0));
+    const Arg dim = named(args, kwargs, 1, "dim");
     return dim.isNone() ? sizeOf(t) : Arg(t.size(integer(dim)));
 }
 Arg stride(const ArgList &args, const Kwargs &kwargs)
 {
-    const at::Tensor t = aten(at(args, 0));
-    const Arg dim = argument(args, kwargs, 1, "dim");
+    const at::Tensor t = aten(nth(args, 0));
+    const Arg dim = named(args, kwargs, 1, "dim");
     return dim.isNone() ? Arg::ints(t.strides().vec()) : Arg(t.stride(integer(dim)));
 }
 Arg dimensions(const ArgList &args, const Kwargs &)
 {
-    return aten(at(args, 0)).dim();
+    return aten(nth(args, 0)).dim();
 }
 Arg numel(const ArgList &args, const Kwargs &kwargs)
 {
-    return aten(argument(args, kwargs, 0, "input")).numel();
+    return aten(named(args, kwargs, 0, "input")).numel();
 }
 Arg item(const ArgList &args, const Kwargs &)
 {
-    return fromScalar(aten(at(args, 0)).item());
+    return fromScalar(aten(nth(args, 0)).item());
 }
 Arg nothing(const ArgList &, const Kwargs &)
 {
@@ -525,7 +525,7 @@ Arg nothing(const ArgList &, const Kwargs &)
 
 Arg tolist(const ArgList &args, const Kwargs &k)
 {
-    if (!tensorOf(at(args, 0)))
+    if (!tensorOf(nth(args, 0)))
         return Arg::list(itemsOf(args[0]));
     if (aten(args[0]).dim() == 0)
         return item(args, k);
@@ -537,9 +537,9 @@ Arg tolist(const ArgList &args, const Kwargs &k)
 
 Arg assertion(const ArgList &args, const Kwargs &kwargs)
 {
-    if (truth(at(args, 0)))
+    if (truth(nth(args, 0)))
         return {};
-    const Arg message = argument(args, kwargs, 1, "message");
+    const Arg message = named(args, kwargs, 1, "message");
     throw ExecError(message.as<std::string>() ? "the model's own check failed: " + *message.as<std::string>()
                                               : std::string("the model's own check failed"));
 }
@@ -547,14 +547,14 @@ Arg assertion(const ArgList &args, const Kwargs &kwargs)
 // torch.fx's check of an argument that was fixed to None.
 Arg assertNone(const ArgList &args, const Kwargs &kwargs)
 {
-    return at(args, 0).isNone() ? Arg() : assertion({ Arg(false), argument(args, kwargs, 1, "message") }, {});
+    return nth(args, 0).isNone() ? Arg() : assertion({ Arg(false), named(args, kwargs, 1, "message") }, {});
 }
 
 // torch.tensor(data): nested lists of numbers.
 Arg newTensor(const ArgList &args, const Kwargs &kwargs)
 {
     std::vector<int64_t> sizes;
-    for (const Arg *level = &at(args, 0); level->sequence();) {
+    for (const Arg *level = &nth(args, 0); level->sequence();) {
         sizes.push_back(int64_t(level->sequence()->items.size()));
         if (level->sequence()->items.empty())
             break;
@@ -584,7 +584,7 @@ Arg newTensor(const ArgList &args, const Kwargs &kwargs)
         values.push_back(number(a));
     }
     at::Tensor t = at::tensor(values, at::kDouble).reshape(sizes);
-    const Arg dtype = argument({}, kwargs, 0, "dtype");
+    const Arg dtype = named({}, kwargs, 0, "dtype");
     if (const auto *d = dtype.as<ArgDType>())
         return wrap(t.to(scalarType(dtypeFromName(d->name).value_or(DType::Float32))));
     return wrap(t.to(bools ? at::kBool : real || flat.empty() ? at::kFloat : at::kLong));
@@ -594,7 +594,7 @@ Arg newTensor(const ArgList &args, const Kwargs &kwargs)
 
 Arg length(const ArgList &args, const Kwargs &)
 {
-    const Arg &a = at(args, 0);
+    const Arg &a = nth(args, 0);
     if (tensorOf(a))
         return aten(a).size(0);
     if (const ArgDict *d = a.dictionary())
@@ -605,7 +605,7 @@ Arg length(const ArgList &args, const Kwargs &)
 }
 Arg toInteger(const ArgList &args, const Kwargs &)
 {
-    const Arg &a = at(args, 0);
+    const Arg &a = nth(args, 0);
     if (const auto *text = a.as<std::string>()) {
         size_t end = 0;
         try {
@@ -624,7 +624,7 @@ Arg toInteger(const ArgList &args, const Kwargs &)
 }
 Arg toFloat(const ArgList &args, const Kwargs &)
 {
-    if (const auto *text = at(args, 0).as<std::string>()) {
+    if (const auto *text = nth(args, 0).as<std::string>()) {
         char *end = nullptr;
         const double v = std::strtod(text->c_str(), &end);
         if (end == text->c_str() || *end)
@@ -635,11 +635,11 @@ Arg toFloat(const ArgList &args, const Kwargs &)
 }
 Arg toBool(const ArgList &args, const Kwargs &)
 {
-    return truth(at(args, 0));
+    return truth(nth(args, 0));
 }
 Arg negation(const ArgList &args, const Kwargs &)
 {
-    return !truth(at(args, 0));
+    return !truth(nth(args, 0));
 }
 Arg toTuple(const ArgList &args, const Kwargs &)
 {
@@ -652,11 +652,11 @@ Arg toList(const ArgList &args, const Kwargs &)
 Arg toRange(const ArgList &args, const Kwargs &)
 {
     const Arg step = args.size() > 2 ? args[2] : Arg(1);
-    return args.size() == 1 ? Arg::range(0, args[0], step) : Arg::range(at(args, 0), at(args, 1), step);
+    return args.size() == 1 ? Arg::range(0, args[0], step) : Arg::range(nth(args, 0), nth(args, 1), step);
 }
 Arg isSequence(const ArgList &args, const Kwargs &)
 {
-    return at(args, 0).sequence() != nullptr;
+    return nth(args, 0).sequence() != nullptr;
 }
 Arg toSize(const ArgList &args, const Kwargs &)
 {
@@ -670,7 +670,7 @@ template <bool largest> Arg extreme(const ArgList &args, const Kwargs &kwargs)
         items.push_back(value);
     if (items.size() == 1)
         items = itemsOf(ArgList(items)[0]);
-    Arg best = at(items, 0);
+    Arg best = nth(items, 0);
     for (const Arg &a : items)
         if (truth(binary(largest ? Op::Gt : Op::Lt, a, best)))
             best = a;
@@ -679,20 +679,20 @@ template <bool largest> Arg extreme(const ArgList &args, const Kwargs &kwargs)
 Arg sum(const ArgList &args, const Kwargs &)
 {
     Arg total = args.size() > 1 ? args[1] : Arg(0);
-    for (const Arg &a : itemsOf(at(args, 0)))
+    for (const Arg &a : itemsOf(nth(args, 0)))
         total = binary(Op::Add, total, a);
     return total;
 }
 Arg product(const ArgList &args, const Kwargs &)
 {
     Arg total = 1;
-    for (const Arg &a : itemsOf(at(args, 0)))
+    for (const Arg &a : itemsOf(nth(args, 0)))
         total = binary(Op::Mul, total, a);
     return total;
 }
 Arg rounded(const ArgList &args, const Kwargs &k)
 {
-    if (tensorOf(at(args, 0)))
+    if (tensorOf(nth(args, 0)))
         return wrap(aten(args[0]).round());
     if (args[0].toInt() && (args.size() < 2 || args[1].isNone() || integer(args[1]) >= 0))
         return args[0];
@@ -704,23 +704,23 @@ Arg rounded(const ArgList &args, const Kwargs &k)
 }
 Arg absolute(const ArgList &args, const Kwargs &)
 {
-    if (tensorOf(at(args, 0)))
+    if (tensorOf(nth(args, 0)))
         return wrap(aten(args[0]).abs());
     return args[0].toInt() ? Arg(std::abs(*args[0].toInt())) : Arg(std::abs(number(args[0])));
 }
 Arg negative(const ArgList &args, const Kwargs &)
 {
-    if (tensorOf(at(args, 0)))
+    if (tensorOf(nth(args, 0)))
         return wrap(aten(args[0]).neg());
     return args[0].toInt() ? Arg(-*args[0].toInt()) : Arg(-number(args[0]));
 }
 Arg invert(const ArgList &args, const Kwargs &)
 {
-    return tensorOf(at(args, 0)) ? wrap(aten(args[0]).bitwise_not()) : Arg(~integer(args[0]));
+    return tensorOf(nth(args, 0)) ? wrap(aten(args[0]).bitwise_not()) : Arg(~integer(args[0]));
 }
 Arg identical(const ArgList &args, const Kwargs &)
 {
-    const Tensor *a = tensorOf(at(args, 0)), *b = tensorOf(at(args, 1));
+    const Tensor *a = tensorOf(nth(args, 0)), *b = tensorOf(nth(args, 1));
     return a || b ? Arg(a && b && *a == *b) : Arg(args[0] == args[1]);
 }
 Arg differs(const ArgList &args, const Kwargs &k)
@@ -729,15 +729,15 @@ Arg differs(const ArgList &args, const Kwargs &k)
 }
 Arg contains(const ArgList &args, const Kwargs &)
 {
-    if (tensorOf(at(args, 0)))
-        return aten(binary(Op::Eq, args[0], at(args, 1))).any().item().toBool();
-    const auto *whole = args[0].as<std::string>(), *part = at(args, 1).as<std::string>();
+    if (tensorOf(nth(args, 0)))
+        return aten(binary(Op::Eq, args[0], nth(args, 1))).any().item().toBool();
+    const auto *whole = args[0].as<std::string>(), *part = nth(args, 1).as<std::string>();
     if (whole && part)
         return whole->find(*part) != whole->npos;
     if (const ArgDict *d = args[0].dictionary())
         return std::any_of(d->items.begin(), d->items.end(), [&](const auto &item) { return item.first == args[1]; });
-    for (const Arg &a : itemsOf(at(args, 0)))
-        if (a == at(args, 1))
+    for (const Arg &a : itemsOf(nth(args, 0)))
+        if (a == nth(args, 1))
             return true;
     return false;
 }
@@ -747,7 +747,7 @@ Arg contains(const ArgList &args, const Kwargs &)
 // _reversed_padding_repeated_twice of the convolutions: the pads that F.pad takes, last dimension first.
 Arg convPads(const ArgList &args, const Kwargs &)
 {
-    const Arg &padding = at(args, 0), &dilation = at(args, 1), &kernel = at(args, 2);
+    const Arg &padding = nth(args, 0), &dilation = nth(args, 1), &kernel = nth(args, 2);
     const auto sizes = kernel.toInts(), dilations = dilation.toInts();
     if (!sizes || !dilations || dilations->size() != sizes->size())
         throw ExecError("kernel_size and dilation do not fit together");
@@ -773,8 +773,8 @@ Arg convPads(const ArgList &args, const Kwargs &)
 // output_size with None where the input's own size stays: (None, 7).
 Arg sizesOr(const ArgList &args, const Kwargs &)
 {
-    const at::Tensor t = aten(at(args, 1));
-    const int64_t dims = integer(at(args, 2));
+    const at::Tensor t = aten(nth(args, 1));
+    const int64_t dims = integer(nth(args, 2));
     const ArgList given = args[0].sequence() ? args[0].sequence()->items : ArgList(size_t(dims), args[0]);
     ArgList out;
     for (size_t i = 0; i < given.size(); ++i)
@@ -785,50 +785,50 @@ Arg sizesOr(const ArgList &args, const Kwargs &)
 // One value for each spatial dimension of the input, where a single one stands for all.
 Arg perDimension(const ArgList &args, const Kwargs &)
 {
-    if (at(args, 0).isNone() || args[0].sequence())
+    if (nth(args, 0).isNone() || args[0].sequence())
         return args[0];
-    return Arg::list(ArgList(size_t(integer(at(args, 1))), args[0]));
+    return Arg::list(ArgList(size_t(integer(nth(args, 1))), args[0]));
 }
 
 Arg fail(const ArgList &args, const Kwargs &)
 {
-    const auto *text = at(args, 0).as<std::string>();
+    const auto *text = nth(args, 0).as<std::string>();
     throw ExecError(text ? *text : "this cannot be executed");
 }
 
 // (output, h, c) of the recurrent operators as (output, (h, c)).
 Arg stateTuple(const ArgList &args, const Kwargs &)
 {
-    const ArgList r = itemsOf(at(args, 0));
-    return Arg::tuple({ at(r, 0), Arg::tuple({ at(r, 1), at(r, 2) }) });
+    const ArgList r = itemsOf(nth(args, 0));
+    return Arg::tuple({ nth(r, 0), Arg::tuple({ nth(r, 1), nth(r, 2) }) });
 }
 // The zero state of a recurrent module.
 Arg zeroState(const ArgList &args, const Kwargs &)
 {
-    const at::Tensor input = aten(at(args, 0));
-    const bool batchFirst = truth(at(args, 3));
+    const at::Tensor input = aten(nth(args, 0));
+    const bool batchFirst = truth(nth(args, 3));
     const int64_t batch = input.size(batchFirst ? 0 : 1);
-    return wrap(at::zeros({ integer(at(args, 1)), batch, integer(at(args, 2)) }, input.options()));
+    return wrap(at::zeros({ integer(nth(args, 1)), batch, integer(nth(args, 2)) }, input.options()));
 }
 
 // What `size_average` and `reduce` of the losses meant before there was `reduction`.
 Arg reductionOf(const ArgList &args, const Kwargs &)
 {
-    if (at(args, 0).isNone() && at(args, 1).isNone())
-        return at(args, 2);
+    if (nth(args, 0).isNone() && nth(args, 1).isNone())
+        return nth(args, 2);
     const bool average = args[0].isNone() || truth(args[0]), reduce = args[1].isNone() || truth(args[1]);
     return !reduce ? "none" : average ? "mean" : "sum";
 }
 
 Arg isTensor(const ArgList &args, const Kwargs &)
 {
-    return tensorOf(at(args, 0)) != nullptr;
+    return tensorOf(nth(args, 0)) != nullptr;
 }
 
 Arg broadcastShapes(const ArgList &args, const Kwargs &)
 {
     std::vector<int64_t> out;
-    for (const Arg &shape : itemsOf(at(args, 0)))
+    for (const Arg &shape : itemsOf(nth(args, 0)))
         out = at::infer_size(out, shape.toInts().value_or(std::vector<int64_t>{}));
     return Arg::size(itemsOf(Arg::ints(out)));
 }
@@ -841,13 +841,13 @@ constexpr std::pair<const char *, at::ScalarType> kTypeNames[]
 Arg tensorType(const ArgList &args, const Kwargs &)
 {
     for (const auto &[name, type] : kTypeNames)
-        if (aten(at(args, 0)).scalar_type() == type)
+        if (aten(nth(args, 0)).scalar_type() == type)
             return "torch." + std::string(name) + "Tensor";
     throw ExecError("this dtype has no tensor type");
 }
 Arg dtypeOfType(const ArgList &args, const Kwargs &)
 {
-    const auto *text = at(args, 0).as<std::string>();
+    const auto *text = nth(args, 0).as<std::string>();
     const auto *symbol = args[0].as<ArgSymbol>();
     const std::string given = text ? *text : symbol ? symbol->name : std::string();
     for (const auto &[name, type] : kTypeNames)
@@ -864,27 +864,27 @@ const ArgNamedTuple *packedSequence(const Arg &a)
 }
 Arg isPacked(const ArgList &args, const Kwargs &)
 {
-    return packedSequence(at(args, 0)) != nullptr;
+    return packedSequence(nth(args, 0)) != nullptr;
 }
 Arg packedData(const ArgList &args, const Kwargs &)
 {
-    return packedSequence(at(args, 0))->fields[0].second;
+    return packedSequence(nth(args, 0))->fields[0].second;
 }
 Arg packedSizes(const ArgList &args, const Kwargs &)
 {
-    return packedSequence(at(args, 0))->fields[1].second;
+    return packedSequence(nth(args, 0))->fields[1].second;
 }
 Arg packedBatch(const ArgList &args, const Kwargs &)
 {
-    return aten(packedSequence(at(args, 0))->fields[1].second)[0].item().toLong();
+    return aten(packedSequence(nth(args, 0))->fields[1].second)[0].item().toLong();
 }
 // The batch of a state in the order of a packed input, or back.
 Arg packedOrder(const ArgList &args, const Kwargs &)
 {
-    const ArgNamedTuple *n = packedSequence(at(args, 1));
+    const ArgNamedTuple *n = packedSequence(nth(args, 1));
     if (!n)
         return args[0];
-    const auto *which = at(args, 2).as<std::string>();
+    const auto *which = nth(args, 2).as<std::string>();
     for (const auto &[name, value] : n->fields)
         if (which && name == *which && !value.isNone())
             return wrap(aten(args[0]).index_select(1, aten(value)));
@@ -892,7 +892,7 @@ Arg packedOrder(const ArgList &args, const Kwargs &)
 }
 Arg packedLike(const ArgList &args, const Kwargs &)
 {
-    const ArgNamedTuple *n = packedSequence(at(args, 1));
+    const ArgNamedTuple *n = packedSequence(nth(args, 1));
     auto fields = n->fields;
     fields[0].second = args[0];
     return Arg::namedTuple(n->type, std::move(fields));
@@ -900,14 +900,14 @@ Arg packedLike(const ArgList &args, const Kwargs &)
 
 Arg resultType(const ArgList &args, const Kwargs &)
 {
-    const auto type = aten(callOperator("aten::add", { { at(args, 0), {} }, { at(args, 1), {} } })).scalar_type();
+    const auto type = aten(callOperator("aten::add", { { nth(args, 0), {} }, { nth(args, 1), {} } })).scalar_type();
     return ArgDType{ "torch." + std::string(dtypeName(dtypeOf(type))) };
 }
 Arg promoteTypes(const ArgList &args, const Kwargs &)
 {
     at::ScalarType types[2];
     for (size_t i = 0; i < 2; ++i) {
-        const auto *d = at(args, i).as<ArgDType>();
+        const auto *d = nth(args, i).as<ArgDType>();
         const auto dtype = d ? dtypeFromName(d->name) : std::nullopt;
         if (!dtype)
             throw ExecError("a dtype was expected");
@@ -933,21 +933,21 @@ Arg tensorTo(const ArgList &args, const Kwargs &kwargs)
 }
 Arg toDevice(const ArgList &args, const Kwargs &)
 {
-    const auto *text = at(args, 0).as<std::string>();
+    const auto *text = nth(args, 0).as<std::string>();
     return text ? Arg(ArgDevice{ *text + (args.size() > 1 ? ":" + std::to_string(integer(args[1])) : "") }) : args[0];
 }
 Arg choice(const ArgList &args, const Kwargs &)
 {
-    return truth(at(args, 0)) ? at(args, 1) : at(args, 2);
+    return truth(nth(args, 0)) ? nth(args, 1) : nth(args, 2);
 }
 Arg positive(const ArgList &args, const Kwargs &)
 {
-    return at(args, 0).as<bool>() ? Arg(integer(args[0])) : args[0];
+    return nth(args, 0).as<bool>() ? Arg(integer(args[0])) : args[0];
 }
 
 Arg elementSize(const ArgList &args, const Kwargs &)
 {
-    return int64_t(aten(at(args, 0)).element_size());
+    return int64_t(aten(nth(args, 0)).element_size());
 }
 Arg no(const ArgList &, const Kwargs &)
 {
@@ -955,7 +955,7 @@ Arg no(const ArgList &, const Kwargs &)
 }
 Arg dimOrder(const ArgList &args, const Kwargs &)
 {
-    const at::Tensor t = aten(at(args, 0));
+    const at::Tensor t = aten(nth(args, 0));
     std::vector<int64_t> order(size_t(t.dim()));
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return t.stride(a) > t.stride(b); });
@@ -1098,7 +1098,7 @@ PythonFunction pythonFunction(std::string_view name)
     return it == functions().end() ? nullptr : it->second;
 }
 
-Arg Evaluation::value(const Expr &e)
+Arg ExpressionRun::value(const Expr &e)
 {
     Operand o = evaluate(e);
     if (!o.object.isNone())
@@ -1106,7 +1106,7 @@ Arg Evaluation::value(const Expr &e)
     return std::move(o.arg);
 }
 
-Arg Evaluation::name(const std::string &text)
+Arg ExpressionRun::name(const std::string &text)
 {
     if (const auto it = locals_.find(text); it != locals_.end())
         return it->second;
@@ -1121,7 +1121,7 @@ Arg Evaluation::name(const std::string &text)
     throw ExecError("'" + text + "' is not given");
 }
 
-void Evaluation::assign(const std::vector<std::string> &names, Arg value)
+void ExpressionRun::assign(const std::vector<std::string> &names, Arg value)
 {
     if (names.size() == 1) {
         locals_[names[0]] = std::move(value);
@@ -1134,7 +1134,7 @@ void Evaluation::assign(const std::vector<std::string> &names, Arg value)
         locals_[names[i]] = items[i];
 }
 
-std::optional<Operand> Evaluation::run(const Expr &s, bool last)
+std::optional<Operand> ExpressionRun::run(const Expr &s, bool last)
 {
     switch (s.kind) {
     case Expr::Kind::Block:
@@ -1165,7 +1165,7 @@ std::optional<Operand> Evaluation::run(const Expr &s, bool last)
     }
 }
 
-Operand Evaluation::evaluate(const Expr &e)
+Operand ExpressionRun::evaluate(const Expr &e)
 {
     switch (e.kind) {
     case Expr::Kind::Literal:
@@ -1202,7 +1202,7 @@ Operand Evaluation::evaluate(const Expr &e)
     }
 }
 
-Operand Evaluation::call(const Expr &e)
+Operand ExpressionRun::call(const Expr &e)
 {
     if (e.text == "once") {
         auto it = kept->find(&e);

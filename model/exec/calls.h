@@ -20,6 +20,10 @@ using PythonFunction = Arg (*)(const ArgList &args, const Kwargs &kwargs);
 // name.
 PythonFunction pythonFunction(std::string_view name);
 
+// The argument at a place, which must be there; the one at a place or of a name, or `fallback`.
+const Arg &nth(const ArgList &args, size_t i);
+Arg named(const ArgList &args, const Kwargs &kwargs, size_t i, std::string_view name, Arg fallback = {});
+
 // The same for math.* and the builtins that only know numbers and sequences (numbers.cpp).
 PythonFunction numberFunction(std::string_view name);
 ArgList itemsOf(const Arg &a); // of anything that Python iterates over
@@ -34,7 +38,7 @@ Arg callFunction(const std::string &target, const ArgList &args, const Kwargs &k
 Arg callMethod(const std::string &name, const ArgList &args, const Kwargs &kwargs);
 
 // One evaluation of a call expression.
-struct Evaluation {
+struct ExpressionRun {
     std::function<std::optional<Arg>(std::string_view name)> lookup;
     // Calls the child module of that path; nothing where there is none.
     std::function<std::optional<Arg>(const std::string &path, const ArgList &args, const Kwargs &kwargs)> child;

@@ -133,7 +133,7 @@ Call expressionCall(const OpInfo &op)
 {
     return [&op, e = expression(op.call)](const ArgList &args, const Kwargs &kwargs, const RunState &) {
         const Bound bound(op.params, args, kwargs);
-        Evaluation evaluation;
+        ExpressionRun evaluation;
         evaluation.lookup = [&](std::string_view name) {
             auto v = bound.find(name);
             return v ? v : defaultOf(op.params, name);
@@ -217,28 +217,32 @@ Call resolveFunction(const std::string &target)
     return operatorCall(*name);
 }
 
-} // namespace
+using Calls = std::unordered_map<std::string, Call>;
 
-Arg callFunction(const std::string &target, const ArgList &args, const Kwargs &kwargs)
+// What a thread has resolved once is kept in `known`.
+Arg callKnown(
+    Calls &known, Call (*resolve)(const std::string &), const std::string &name, const ArgList &args, const Kwargs &kwargs)
 {
-    thread_local std::unordered_map<std::string, Call> known;
-    auto it = known.find(target);
+    auto it = known.find(name);
     if (it == known.end())
-        it = known.emplace(target, resolveFunction(target)).first;
+        it = known.emplace(name, resolve(name)).first;
     const RunOptions none;
     const Call call = it->second; // its own calls may make the table grow
     return call(args, kwargs, { &none });
 }
 
+} // namespace
+
+Arg callFunction(const std::string &target, const ArgList &args, const Kwargs &kwargs)
+{
+    thread_local Calls known;
+    return callKnown(known, resolveFunction, target, args, kwargs);
+}
+
 Arg callMethod(const std::string &name, const ArgList &args, const Kwargs &kwargs)
 {
-    thread_local std::unordered_map<std::string, Call> known;
-    auto it = known.find(name);
-    if (it == known.end())
-        it = known.emplace(name, resolveMethod(name)).first;
-    const RunOptions none;
-    const Call call = it->second;
-    return call(args, kwargs, { &none });
+    thread_local Calls known;
+    return callKnown(known, resolveMethod, name, args, kwargs);
 }
 
 namespace
@@ -403,7 +407,7 @@ Call moduleCall(const GraphModule &gm, const ModuleInfo &info, const OpInfo &op)
             m->kept.clear(); // packing depends on the engine
             m->keptFor = engine;
         }
-        Evaluation evaluation;
+        ExpressionRun evaluation;
         evaluation.lookup = [&](std::string_view name) { return m->lookup(bound, name); };
         evaluation.kept = &m->kept;
         evaluation.child = [&](const std::string &path, const ArgList &a, const Kwargs &k) -> std::optional<Arg> {

@@ -79,15 +79,16 @@ std::vector<NotExecutable> notExecutable(const GraphModule &gm);
 Status propagateShapes(
     GraphModule &gm, const std::vector<Arg> &inputs, const CancelFlag *cancel = nullptr, ModuleRunner *modules = nullptr);
 
-// How the shapes follow the batch: for a node whose sizes change with the first dimension of the inputs, the multiple of it that
-// each dimension is, 0 where it does not change. Empty where the graph does not run at another batch size, where
-// the inputs do not agree on a first dimension, or where something else changes with it.
+// How the shapes that propagateShapes has found on the same inputs follow the batch: for a node whose sizes change with the first
+// dimension of the inputs, the multiple of it that each dimension is, 0 where it does not change. Empty where the graph does not
+// run at another batch size, where the inputs do not agree on a first dimension, or where something else changes with it.
 std::map<NodeId, std::vector<int64_t>> batchDimensions(const GraphModule &gm, const std::vector<Arg> &inputs);
 // "Nx64x56x56", "4Nx10"; the plain numbers without multiples.
 std::string shapeText(const std::vector<int64_t> &shape, const std::vector<int64_t> &multiples);
 
 // SHAPE of cli.md ("1x3x224x224:int64") as a seeded random tensor: randn for floats, small integers else, from torch's
 // generator seeded with `seed` (successive calls with index 0, 1, .. continue the stream).
+std::string inputText(const InputSpec &spec); // SHAPE of a sample input
 Result<Tensor> randomTensor(std::string_view shape, uint64_t seed, int index = 0);
 
 void setThreads(int n); // at::set_num_threads

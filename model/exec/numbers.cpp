@@ -32,23 +32,6 @@ int64_t whole(const Arg &a)
     throw ExecError("an int was expected");
 }
 
-const Arg &nth(const ArgList &args, size_t i)
-{
-    if (i >= args.size())
-        throw ExecError("an argument is missing");
-    return args[i];
-}
-
-Arg named(const ArgList &args, const Kwargs &kwargs, size_t i, std::string_view name, Arg fallback = {})
-{
-    if (i < args.size())
-        return args[i];
-    for (const auto &[key, value] : kwargs)
-        if (key == name)
-            return value;
-    return fallback;
-}
-
 double checked(double result, bool argumentsAreNumbers)
 {
     if (std::isnan(result) && argumentsAreNumbers)

@@ -4,7 +4,7 @@
 // allocate. So the shapes of a graph need neither the memory nor the time of a run. What asks for a value (an index by mask,
 // int(x)), TorchScript and quantized operators have no such form: then the graph runs on the real inputs.
 //
-// Two runs at two batch sizes tell which dimensions follow the batch.
+// A second run at another batch size tells which dimensions follow the batch.
 #include <map>
 #include <mutex>
 
@@ -143,20 +143,16 @@ std::map<NodeId, std::vector<int64_t>> batchDimensions(const GraphModule &gm, co
         return {};
     const int64_t other = *batch + 1;
     const auto shapes = shapesOf(gm);
-    auto at = [&](int64_t size) {
-        if (shapes)
-            if (auto found = observed(*shapes, metaInputs(inputs, size), nullptr, nullptr))
-                return found;
-        return observed(gm, size == *batch ? inputs : withOneMore(inputs), nullptr, nullptr);
-    };
-    const auto first = at(*batch);
-    const auto second = first ? at(other) : first;
-    if (!first || !second || first->size() != second->size())
+    Result<Shapes> grown = Error{ "" };
+    if (shapes)
+        grown = observed(*shapes, metaInputs(inputs, other), nullptr, nullptr);
+    if (!grown)
+        grown = observed(gm, withOneMore(inputs), nullptr, nullptr);
+    if (!grown)
         return {};
     std::map<NodeId, std::vector<int64_t>> out;
-    for (size_t i = 0; i < first->size(); ++i) {
-        const auto &[id, a] = (*first)[i];
-        const auto &b = (*second)[i].second;
+    for (const auto &[id, b] : *grown) {
+        const auto &a = gm.graph[id].meta;
         if (!a && !b)
             continue;
         if (!a || !b || a->shape.size() != b->shape.size())
@@ -186,6 +182,11 @@ std::string shapeText(const std::vector<int64_t> &shape, const std::vector<int64
         out += m == 0 ? std::to_string(shape[i]) : (m == 1 ? "" : std::to_string(m)) + "N";
     }
     return out.empty() ? "scalar" : out;
+}
+
+std::string inputText(const InputSpec &spec)
+{
+    return (spec.shape.empty() ? "" : shapeText(spec.shape, {})) + (spec.dtype.empty() ? "" : ":" + spec.dtype);
 }
 
 Result<Tensor> randomTensor(std::string_view shape, uint64_t seed, int index)

@@ -15,17 +15,6 @@ namespace
 
 constexpr std::string_view kMagic = "FBSTATS1";
 
-uint32_t crc32(std::string_view bytes)
-{
-    uint32_t crc = ~0u;
-    for (const char c : bytes) {
-        crc ^= uint8_t(c);
-        for (int k = 0; k < 8; ++k)
-            crc = crc & 1 ? 0xedb88320u ^ (crc >> 1) : crc >> 1;
-    }
-    return ~crc;
-}
-
 class Packer
 {
 public:

@@ -316,11 +316,6 @@ const Arg *field(const Arg &a, std::string_view name)
     return nullptr;
 }
 
-bool isAtOrBelow(std::string_view name, std::string_view path)
-{
-    return path.empty() || name == path || (name.size() > path.size() && name.starts_with(path) && name[path.size()] == '.');
-}
-
 // What goes out in one message, and what the names in the answer stand for.
 class Exchange
 {

@@ -239,6 +239,11 @@ Status writeFileAtomically(const std::string &path, std::string_view bytes)
     });
 }
 
+uint32_t crc32(std::string_view bytes)
+{
+    return io::crc32(io::bytesOf(bytes));
+}
+
 Result<std::string> readFile(const std::string &path)
 {
     return io::guarded(path, [&] {

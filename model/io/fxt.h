@@ -4,7 +4,9 @@
 // offset is checked against the file before it is used, so a hostile file gives one sentence and no allocation it asked for.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,5 +37,6 @@ Status writeTorchWeights(const NamedTensors &tensors, const std::string &path);
 // Writes text or bytes to a temporary file beside `path` and renames it.
 Status writeFileAtomically(const std::string &path, std::string_view bytes);
 Result<std::string> readFile(const std::string &path);
+uint32_t crc32(std::string_view bytes); // as zip has it
 
 } // namespace fb

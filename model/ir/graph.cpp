@@ -351,14 +351,18 @@ Status Graph::rename(NodeId id, std::string_view name)
 
 void Graph::replaceInput(NodeId user, NodeId from, NodeId to)
 {
-    auto swap = [&](NodeId in) { return Arg(in == from ? to : in); };
+    mapInputs(user, [&](NodeId in) { return Arg(in == from ? to : in); });
+}
+
+void Graph::mapInputs(NodeId user, const std::function<Arg(NodeId)> &replace)
+{
     const Node &n = node(user);
     ArgList args;
     for (const Arg &a : n.args)
-        args.push_back(mapNodes(a, swap));
+        args.push_back(mapNodes(a, replace));
     Kwargs kwargs;
     for (const auto &[k, v] : n.kwargs)
-        kwargs.emplace_back(k, mapNodes(v, swap));
+        kwargs.emplace_back(k, mapNodes(v, replace));
     setArgs(user, std::move(args), std::move(kwargs));
 }
 

@@ -103,6 +103,8 @@ public:
     // Every use of `from` becomes a use of `to`, except in `except`.
     void replaceAllUses(NodeId from, NodeId to, NodeId except = {});
     void replaceInput(NodeId user, NodeId from, NodeId to); // the same for one user
+    void mapInputs(
+        NodeId user, const std::function<Arg(NodeId)> &replace); // each reference to a node becomes what `replace` gives
     void moveBefore(NodeId id, NodeId before);
     // The same nodes in another order.
     void reorder(std::vector<NodeId> order);

@@ -144,6 +144,19 @@ public:
     bool operator==(const GraphModule &other) const; // graph, modules, tensor contents and ties
 };
 
+// "layer1.0" of "layer1.0.conv1"; empty at the top.
+inline std::string parentPath(std::string_view path)
+{
+    const size_t dot = path.rfind('.');
+    return dot == std::string_view::npos ? std::string() : std::string(path.substr(0, dot));
+}
+
+// Whether a name is that of a module or of something below it; everything is below the root.
+inline bool isAtOrBelow(std::string_view name, std::string_view path)
+{
+    return path.empty() || name == path || (name.size() > path.size() && name.starts_with(path) && name[path.size()] == '.');
+}
+
 inline std::string joinPath(std::string_view a, std::string_view b)
 {
     return a.empty() ? std::string(b) : std::string(a) + "." + std::string(b);

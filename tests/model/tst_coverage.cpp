@@ -16,9 +16,11 @@
 
 #include "model/exec/interpreter.h"
 #include "model/io/fxt.h"
+#include "support/graphs.h"
 #include "support/python.h"
 
 using namespace fb;
+using fbtest::node;
 
 namespace
 {
@@ -108,17 +110,6 @@ void compare(const Arg &mine, const Arg &torchs, Comparison &c)
     const double *d = mine.as<double>(), *e = torchs.as<double>();
     const bool close = d && e && std::abs(*d - *e) <= 1e-15 * std::abs(*e);
     c.note(close ? Match::Close : Match::Unlike, shown(mine) + " instead of " + shown(torchs));
-}
-
-Node node(Opcode op, std::string name, std::string target, ArgList args = {}, Kwargs kwargs = {})
-{
-    Node n;
-    n.op = op;
-    n.name = std::move(name);
-    n.target = std::move(target);
-    n.args = std::move(args);
-    n.kwargs = std::move(kwargs);
-    return n;
 }
 
 using Metas = std::map<NodeId, TensorMeta>;
