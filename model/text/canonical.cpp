@@ -283,6 +283,8 @@ private:
         next_ = end + 1;
         at_ = 0;
         ++number_;
+        if (!isUtf8(line_))
+            fail("it is not UTF-8");
         return true;
     }
 
@@ -348,6 +350,8 @@ private:
                 uint32_t code = 0;
                 for (int bytes = c == 'x' ? 1 : c == 'u' ? 2 : 4; bytes > 0; --bytes)
                     code = code << 8 | uint32_t(hexByte());
+                if (code > 0x10ffff)
+                    fail("no code point in an escape at column " + std::to_string(at_));
                 appendUtf8(out, code);
             } else if (c == 'n' || c == 'r' || c == 't') {
                 out += c == 'n' ? '\n' : c == 'r' ? '\r' : '\t';

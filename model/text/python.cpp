@@ -171,6 +171,20 @@ void appendUtf8(std::string &out, uint32_t code)
             char(0x80 | (code & 0x3f)) };
 }
 
+bool isUtf8(std::string_view text)
+{
+    std::string same;
+    for (size_t i = 0; i < text.size();) {
+        const auto [code, length] = codePoint(text, i);
+        same.clear();
+        appendUtf8(same, code);
+        if (code > 0x10ffff || same != text.substr(i, length))
+            return false;
+        i += length;
+    }
+    return true;
+}
+
 std::string doubleQuoted(std::string_view text)
 {
     return quoted(text, '"');

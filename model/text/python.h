@@ -19,6 +19,7 @@ std::string pythonRepr(double value); // 0.1, 1e-05, inf, nan
 std::string pythonRepr(std::complex<double> value); // 1j, (1+2j)
 std::string pythonRepr(std::string_view text); // 'it', "it's"
 void appendUtf8(std::string &out, uint32_t codePoint);
+bool isUtf8(std::string_view text); // lone surrogates count as code points, as in Python's str
 std::string doubleQuoted(std::string_view text); // "a\"b": the same, always in double quotes
 
 } // namespace fb

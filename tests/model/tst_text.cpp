@@ -314,6 +314,10 @@ private slots:
                                 << QByteArray("line 2 of the graph's text: a tensor's sizes");
         QTest::newRow("deep") << head + "%y = output \"\" (" + QByteArray(100000, '[')
                               << QByteArray("line 2 of the graph's text: arguments are nested too deeply");
+        QTest::newRow("not UTF-8") << head + "%y = output \"outp\xc9t\" ()"
+                                   << QByteArray("line 2 of the graph's text: it is not UTF-8");
+        QTest::newRow("no code point") << head + "%y = output \"\\U00110000\" ()"
+                                       << QByteArray("line 2 of the graph's text: no code point");
         QTest::newRow("rest") << head + "%y = output \"\" () whatever"
                               << QByteArray(
                                      "line 2 of the graph's text: expected the end of the line at column 19, not \"whatever\"");
