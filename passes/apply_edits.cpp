@@ -239,6 +239,8 @@ Action actionOf(Edit &e)
         return [path = e.text("module")](GraphModule &gm) { return markLeaf(gm, path); };
     if (e.op == "unleaf")
         return [path = e.text("module")](GraphModule &gm) { return unmarkLeaf(gm, path); };
+    if (e.op == "eval")
+        return evalMode;
     if (e.op == "fuse") {
         if (!e.has("nodes"))
             return fuseAll;
@@ -246,8 +248,7 @@ Action actionOf(Edit &e)
     }
     throw BadEdit{ "there is no edit \"" + e.op
         + "\"; there are replace, remove, insert_after, rewire, replace_uses, move, set_arg, set_target, rename, extract, "
-          "inline, leaf, "
-          "unleaf and fuse" };
+          "inline, leaf, unleaf, eval and fuse" };
 }
 
 } // namespace

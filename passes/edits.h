@@ -65,6 +65,15 @@ Result<PassReport> setArgument(GraphModule &gm, NodeId node, const std::string &
 Result<PassReport> setTarget(GraphModule &gm, NodeId node, const OpRef &op);
 Result<PassReport> renameNode(GraphModule &gm, NodeId node, const std::string &name);
 
+// A call that acts as in training: dropout and batch norm with training=True as a constant (or by default), modules in that mode.
+struct TrainingCall {
+    std::string node; // of a nested graph: below the path of its module
+    std::string message; // one sentence
+};
+std::vector<TrainingCall> trainingCalls(const GraphModule &gm);
+// Module.eval() for the whole graph: every module's flag, and the arguments that the trace froze.
+Result<PassReport> evalMode(GraphModule &gm);
+
 // Applies EDITS.json of cli.md: a list of edits in order, all or nothing; errors begin with the edit's number.
 //   {"op": "replace", "node": N | "nodes": [N..] | "all": OP, "with": OP, "args": {NAME: VALUE}}
 //   {"op": "remove", "node": N}
@@ -78,6 +87,7 @@ Result<PassReport> renameNode(GraphModule &gm, NodeId node, const std::string &n
 //   {"op": "extract", "nodes": [N..], "module": PATH, "class": NAME}
 //   {"op": "inline", "module": PATH}
 //   {"op": "leaf" | "unleaf", "module": PATH}
+//   {"op": "eval"}
 //   {"op": "fuse"} everything, {"op": "fuse", "nodes": [N..]}
 // N is a node's name, OP what OpRef::parse takes, VALUE an argument as fxt-format.md writes it.
 Result<PassReport> applyEdits(GraphModule &gm, const std::string &json);

@@ -43,10 +43,10 @@ Result<NamedTensors> state(const GraphModule &gm, const PythonSource &source, co
         return {};
     };
     for (const auto &[fqn, e] : gm.tensors)
-        if (Status s = add(fqn, e->tensor); !s)
+        if (Status s = add(weightsKey(fqn, inStateDict(*e)), e->tensor); !s)
             return s.error();
     for (const auto &[path, m] : gm.modules) {
-        if (m->className.find(".quantized.modules.") == std::string::npos)
+        if (!isQuantizedWeight(*m))
             continue;
         const float scale = float(m->attr("scale") ? m->attr("scale")->toDouble().value_or(1) : 1);
         const int64_t zero = m->attr("zero_point") ? m->attr("zero_point")->toInt().value_or(0) : 0;

@@ -28,6 +28,7 @@ namespace
 {
 
 constexpr size_t kWidth = 118;
+constexpr const char *kNotPersistent = ", persistent=False";
 
 bool plainName(std::string_view s)
 {
@@ -184,6 +185,8 @@ struct ClassDef {
     std::vector<std::pair<std::string, std::shared_ptr<Ctor>>> children;
     std::vector<std::pair<std::string, std::string>> tensors; // own parameters and buffers: name, constructor text
     std::vector<std::string> params;
+    std::map<std::string, std::string> aliases; // children that are another module: what they are
+    std::vector<std::string> ties; // statements that make weights one
 };
 
 class Writer
@@ -208,6 +211,8 @@ public:
         cut();
         writeForwards();
         defineClasses();
+        for (const auto &[fqn, e] : gm_.tensors)
+            usesBuffers_ |= !inStateDict(*e);
         out_.text = header() + classes() + footer();
         return std::move(out_);
     }
@@ -601,6 +606,84 @@ private:
         return functionName(n.target) + arguments(0);
     }
 
+    // The lines of the root's forward before its body. The arguments keep the names that callers know. One that would hide what
+    // the body needs (torch, self) has another name inside: the body is a method of its own then.
+    std::vector<std::string> signatureOfRoot(Local &local, std::set<std::string> &flowing)
+    {
+        std::set<std::string> outside, hidden{ "float", "range", "slice", "getattr" };
+        for (NodeId id : g_.order())
+            if (g_[id].target.starts_with("builtins."))
+                hidden.insert(lastPart(g_[id].target));
+        std::vector<std::string> groups[3], inner[3], calls[3], prologue; // by position, behind a star, **keywords
+        bool defaults = false, star = false, differ = false;
+        for (NodeId id : g_.placeholders()) {
+            const Node &n = g_[id];
+            const std::string stars = n.target.substr(0, std::min(n.target.find_first_not_of('*'), n.target.size()));
+            std::string raw = n.target.substr(stars.size());
+            const bool usable = plainName(raw) && !hidden.contains(raw) && !outside.contains(raw) && local.taken.insert(raw).second;
+            const std::string name = usable ? raw : local.fresh(raw);
+            if (!plainName(raw) || !outside.insert(raw).second)
+                outside.insert(raw = name);
+            differ |= raw != name;
+            std::string value;
+            if (!n.args.empty()) {
+                Local known = local;
+                bool inBody = false; // tensors are known there alone
+                forEachNode(n.args[0], [&](NodeId in) {
+                    if (known.names.try_emplace(in, attribute(g_[in].target, "")).second)
+                        inBody = true;
+                });
+                value = literal(n.args[0], known);
+                if (inBody) {
+                    prologue.push_back("    " + name + " = " + value + " if " + name + " is None else " + name);
+                    value = "None";
+                }
+            }
+            // Python allows no required argument behind one with a default, unless it is given by keyword.
+            const size_t group = stars == "**" ? 2 : stars.empty() && !star && (!value.empty() || !defaults) ? 0 : 1;
+            if (group == 1 && stars.empty() && !star)
+                for (auto *list : { groups, inner })
+                    list[1].emplace_back("*");
+            star |= group == 1;
+            defaults |= !value.empty();
+            groups[group].push_back(stars + raw + (value.empty() ? "" : "=" + value));
+            inner[group].push_back(stars + name);
+            calls[group].push_back(group == 1 && stars.empty() ? name + "=" + raw : stars + raw);
+            local.names[id] = name;
+            flowing.insert(name);
+        }
+        const auto list = [](std::string out, const std::vector<std::string>(&parts)[3]) {
+            for (const auto &group : parts)
+                for (const std::string &part : group)
+                    out += (out.empty() ? "" : ", ") + part;
+            return out;
+        };
+        std::vector<std::string> lines;
+        std::string method = "forward";
+        if (differ) {
+            std::string self = "self";
+            while (outside.contains(self))
+                self = self == "self" ? "this" : self + "_";
+            do
+                method.insert(0, "_");
+            while (gm_.modules.contains(method) || gm_.tensors.contains(method));
+            lines = { "def forward(" + list(self, groups) + "):", "    return " + self + "." + method + "(" + list("", calls) + ")", "" };
+        }
+        lines.push_back("def " + method + "(" + list("self", differ ? inner : groups) + "):");
+        lines.insert(lines.end(), prologue.begin(), prologue.end());
+        return lines;
+    }
+
+    // A tensor that is there only as the default of an argument.
+    bool onlyDefault(const Scope::Item &item) const
+    {
+        if (item.inner || g_[item.node].op != Opcode::GetAttr)
+            return false;
+        const auto &users = g_.users(item.node);
+        return !users.empty()
+            && std::all_of(users.begin(), users.end(), [&](NodeId user) { return g_[user].op == Opcode::Placeholder; });
+    }
+
     // `state` collects keys and values of the buffers; null while calls are only compared.
     Forward forwardOf(const Scope &scope, std::vector<std::pair<std::string, Tensor>> *state)
     {
@@ -608,31 +691,19 @@ private:
         Local local;
         local.taken.insert(imported_.begin(), imported_.end());
         std::set<std::string> flowing; // parameters of forward: a value that replaces one may take its name
-        std::string signature = "def forward(self";
-        const auto parameter = [&](NodeId id, const std::string &name, const std::string &text) {
-            local.names[id] = name;
-            flowing.insert(name);
-            signature += ", " + text;
-        };
         if (scope.path.empty()) {
-            for (NodeId id : g_.placeholders()) {
-                const Node &n = g_[id];
-                if (n.target.starts_with("*")) {
-                    const std::string name = local.fresh(n.target.substr(n.target.find_first_not_of('*')));
-                    parameter(id, name, n.target.substr(0, n.target.find_first_not_of('*')) + name);
-                    continue;
-                }
-                const std::string name = local.fresh(n.name);
-                parameter(id, name, name + (n.args.empty() ? "" : "=" + literal(n.args[0], local)));
-            }
+            f.lines = signatureOfRoot(local, flowing);
         } else {
             static const char *names[] = { "x", "y", "z" };
+            std::string signature = "def forward(self";
             for (size_t i = 0; i < scope.inputs.size(); ++i) {
                 const std::string name = local.fresh(i < 3 ? names[i] : "x" + std::to_string(i));
-                parameter(scope.inputs[i], name, name);
+                local.names[scope.inputs[i]] = name;
+                flowing.insert(name);
+                signature += ", " + name;
             }
+            f.lines.push_back(signature + "):");
         }
-        f.lines.push_back(signature + "):");
 
         // Where each value is read for the last time, counted in items.
         std::unordered_map<NodeId, size_t> lastUse;
@@ -649,6 +720,8 @@ private:
         std::vector<std::pair<std::string, std::string>> statements; // variable and expression
         for (size_t i = 0; i < scope.items.size(); ++i) {
             const Scope::Item &item = scope.items[i];
+            if (onlyDefault(item))
+                continue;
             const std::vector<NodeId> ins = inputsOf(item);
             std::string text, word, child;
             std::vector<NodeId> results;
@@ -715,7 +788,7 @@ private:
     // code.
     void literalsToBuffers(Node &n, const Scope &scope, Forward &f, std::vector<std::pair<std::string, Tensor>> *state)
     {
-        const auto add = [&](const std::string &wanted, const std::string &initial, Tensor value) {
+        const auto add = [&](const std::string &wanted, const std::string &initial, Tensor value, bool persistent = true) {
             std::string name = wanted;
             const auto used
                 = [&] { return std::any_of(f.buffers.begin(), f.buffers.end(), [&](const auto &b) { return b.name == name; }); };
@@ -723,9 +796,10 @@ private:
                  used() || gm_.modules.contains(joinPath(scope.path, name)) || gm_.tensors.contains(joinPath(scope.path, name));
                  ++i)
                 name = wanted.substr(0, wanted.size() - (wanted.ends_with("_0") ? 2 : 0)) + "_" + std::to_string(i);
-            f.buffers.push_back({ name, initial, value });
+            f.buffers.push_back({ name, persistent ? initial : initial + kNotPersistent, value });
+            usesBuffers_ |= !persistent;
             if (state)
-                state->emplace_back(joinPath(scope.path, name), std::move(value));
+                state->emplace_back(weightsKey(joinPath(scope.path, name), persistent), std::move(value));
             return ArgSymbol{ "self." + name };
         };
         const auto scales = [&](size_t at, const std::string &word) {
@@ -760,7 +834,7 @@ private:
             std::string shape;
             for (int64_t s : (*t)->sizes)
                 shape += std::to_string(s) + ", ";
-            return add("constant_0", "torch.empty((" + shape + "), dtype=torch." + std::string(dtypeName((*t)->dtype)) + ")", *t);
+            return add("constant_0", "torch.empty((" + shape + "), dtype=torch." + std::string(dtypeName((*t)->dtype)) + ")", *t, false);
         };
         for (Arg &a : n.args)
             a = toBuffer(a);
@@ -776,7 +850,15 @@ private:
 
     // --- modules and classes ---
 
-    bool leaf(const ModuleInfo &m) const { return m.kind != ModuleKind::Container; }
+    bool leaf(const ModuleInfo &m) const { return m.kind != ModuleKind::Container && !opened_.contains(m.path); }
+
+    // Modules of torch.nn that are never called, while a child of theirs may be: FloatFunctional of eager quantization.
+    void findOpened()
+    {
+        for (const auto &[path, m] : gm_.modules)
+            if (m->className.starts_with("torch.ao.nn.quantized.modules.functional_modules.") && gm_.callers(path).empty())
+                opened_.insert(path);
+    }
 
     void listChildren()
     {
@@ -855,7 +937,7 @@ private:
                     c->fields.push_back({ "", "", "", leafCtor(*inner) });
             return c;
         }
-        if (name.starts_with("torch.ao.nn.")) {
+        if (isQuantizedWeight(m)) {
             c->callee = "Quantized" + m.shortClass();
             quantizedClasses_.insert(m.shortClass());
             params = name.find("inear") != std::string::npos
@@ -937,7 +1019,10 @@ private:
             const bool parameter = e->parameter && isFloatingPoint(e->tensor->dtype);
             std::string text = "torch.empty((" + shape + ")"
                 + (e->tensor->dtype == DType::Float32 ? "" : ", dtype=torch." + std::string(dtypeName(e->tensor->dtype))) + ")";
-            out.emplace_back(lastPart(fqn), parameter ? "nn.Parameter(" + text + ")" : text);
+            out.emplace_back(lastPart(fqn),
+                parameter             ? "nn.Parameter(" + text + ")"
+                    : inStateDict(*e) ? text
+                                      : text + kNotPersistent);
         }
         return out;
     }
@@ -1036,6 +1121,8 @@ private:
         if (const auto f = forwards_.find(first); f != forwards_.end())
             def.forward = f->second;
         def.tensors = ownTensors(first);
+        if (first.empty())
+            tie(def);
 
         // Facts in which the modules differ become parameters of the constructor; facts that differ alike become one.
         std::vector<std::vector<std::shared_ptr<Ctor>>> trees; // per module, per child
@@ -1099,6 +1186,30 @@ private:
         for (const auto &[name, col] : params)
             def.params.push_back(name);
         classes_.push_back(std::move(def));
+    }
+
+    // What is one object in the model is one in its code, said where every path is known: in the root.
+    void tie(ClassDef &root) const
+    {
+        const auto below = [&](const std::string &name) { return root.aliases.contains(name.substr(0, name.find('.'))); };
+        for (const auto &[path, m] : gm_.modules)
+            if (!m->aliasOf.empty() && parentPath(path).empty())
+                root.aliases[path] = attribute(m->aliasOf, "");
+        std::map<const TensorData *, std::string> first;
+        for (const auto &[name, e] : gm_.tensors) {
+            const ModuleInfo *owner = gm_.modules.find(parentPath(name));
+            if (!inStateDict(*e) || !isFloatingPoint(e->tensor->dtype) || below(name) || !owner
+                || (owner->kind != ModuleKind::Nn && owner->kind != ModuleKind::Container)
+                || isQuantizedWeight(*owner))
+                continue;
+            const auto [it, fresh] = first.try_emplace(e->tensor.get(), name);
+            if (fresh)
+                continue;
+            const std::string value = attribute(it->second, ""), last = lastPart(name);
+            root.ties.push_back(plainName(last)
+                    ? attribute(name, "") + " = " + value
+                    : "setattr(" + attribute(parentPath(name), "") + ", " + doubleQuoted(last) + ", " + value + ")");
+        }
     }
 
     static std::string positionalName(const Ctor &c, const Ctor::Field *field)
@@ -1285,7 +1396,12 @@ class QuantizedWeight(nn.Module):
             out += ", " + p;
         out += "):\n        super().__init__()\n";
         for (const auto &[name, ctor] : c.children) {
-            if (plainName(name)) {
+            if (const auto it = c.aliases.find(name); it != c.aliases.end()) {
+                out += "        "
+                    + (plainName(name) ? "self." + name + " = " + it->second
+                                       : "self.add_module(" + doubleQuoted(name) + ", " + it->second + ")")
+                    + "\n";
+            } else if (plainName(name)) {
                 out += "        self." + name + " = " + render(*ctor, 8, 8 + 5 + name.size() + 3) + "\n";
             } else {
                 const std::string start = "self.add_module(" + doubleQuoted(name) + ", ";
@@ -1302,11 +1418,13 @@ class QuantizedWeight(nn.Module):
         }
         for (const Forward::Buffer &b : c.forward.buffers)
             out += "        self.register_buffer(" + doubleQuoted(b.name) + ", " + b.initial + ")\n";
+        for (const std::string &statement : c.ties)
+            out += "        " + statement + "\n";
         if (c.forward.lines.empty())
             return out;
         out += "\n";
         for (const std::string &line : c.forward.lines)
-            out += "    " + line + "\n";
+            out += (line.empty() ? "" : "    ") + line + "\n";
         return out;
     }
 
@@ -1328,8 +1446,14 @@ class QuantizedWeight(nn.Module):
         out += "    model = " + root.callee
             + "()\n"
               "    state = weights()\n"
-              "    model.load_state_dict({name: value for name, value in state.items() if not name.startswith(\"__sample__\")})\n"
-              "    return model.eval()\n";
+              "    model.load_state_dict({name: value for name, value in state.items() if not name.startswith(\"__\")})\n";
+        if (usesBuffers_)
+            out += R"(    for name, value in state.items():     # what state_dict() leaves out
+        if name.startswith("__buffer__."):
+            owner, _, last = name[len("__buffer__."):].rpartition(".")
+            setattr(model.get_submodule(owner), last, value)
+)";
+        out += "    return model.eval()\n";
         out += R"(
 
 def weights():
@@ -1386,13 +1510,18 @@ if __name__ == "__main__":
     }
 
 public:
-    void prepare() { listChildren(); }
+    void prepare()
+    {
+        findOpened();
+        listChildren();
+    }
 
 private:
     const GraphModule &gm_;
     const Graph &g_;
     const ExportOptions &options_;
     PythonSource out_;
+    std::set<std::string> opened_; // modules of torch.nn that are containers here
     std::set<std::string> torn_; // modules that are written out in their parent
     std::shared_ptr<Scope> root_;
     std::vector<std::shared_ptr<Scope>> scopes_;
@@ -1406,7 +1535,7 @@ private:
     std::set<std::string> quantizedClasses_;
     std::set<std::string> imports_;
     std::set<std::string> imported_; // functions that are imported by name: no variable may hide them
-    bool usesFunctional_ = false, usesHolder_ = false, usesOrdered_ = false;
+    bool usesFunctional_ = false, usesHolder_ = false, usesOrdered_ = false, usesBuffers_ = false;
 };
 
 // Random operators outside of torch (torchvision's stochastic_depth) give their input once training is over. Written as that, the

@@ -11,6 +11,7 @@
 #include "model/exec/tensor_ops.h"
 #include "model/ir/lint.h"
 #include "model/text/text.h"
+#include "passes/edits.h"
 
 namespace fb::cli
 {
@@ -131,7 +132,10 @@ Json describe(const GraphModule &gm)
     for (const NotExecutable &n : notExecutable(gm))
         problems.push_back({ { "kind", "not executable" }, { "node", n.node }, { "message", n.reason } });
     for (const TraceWarning &w : gm.provenance.warnings)
-        problems.push_back({ { "kind", w.kind }, { "node", w.node }, { "message", w.message } });
+        if (w.kind != "training") // the graph as it is now says more
+            problems.push_back({ { "kind", w.kind }, { "node", w.node }, { "message", w.message } });
+    for (const TrainingCall &c : trainingCalls(gm))
+        problems.push_back({ { "kind", "training" }, { "node", c.node }, { "message", c.message } });
     return { { "format", "fxt" }, { "torch", gm.provenance.torchVersion }, { "nodes", gm.graph.size() }, { "opcodes", opcodes },
         { "modules", gm.modules.size() }, { "parameters", gm.parameterCount() }, { "inputs", inputs }, { "outputs", outputs },
         { "problems", problems } };

@@ -9,6 +9,7 @@
 #include "app/cli/worker_options.h"
 #include "app/document/parts.h"
 #include "model/exec/statistics.h"
+#include "passes/edits.h"
 #include "passes/fuse.h"
 #include "passes/quantize.h"
 
@@ -22,7 +23,7 @@ struct QuantOptions {
     std::string file, data, stats, test, backend, qconfig, output, form;
     uint64_t samples = 0, batch = 32;
     WorkerRequest python;
-    bool json = false;
+    bool json = false, acceptTraining = false;
 };
 
 struct MergeOptions {
@@ -44,6 +45,10 @@ Result<Prepared> prepare(const QuantOptions &o)
     Result<GraphModule> gm = openModel(file);
     if (!gm)
         return gm.error();
+    if (const auto calls = trainingCalls(*gm); !calls.empty() && !o.acceptTraining)
+        return Error{ file + ": " + calls.front().message
+            + (calls.size() > 1 ? " (and " + std::to_string(calls.size() - 1) + " more)" : "")
+            + R"(; put the graph in evaluation mode with the edit {"op": "eval"}, or give --accept-training)" };
     PassReport fused;
     ByPart<PassReport> fusedParts;
     if (isPartial(*gm)) {
@@ -359,6 +364,11 @@ Status runExport(const QuantOptions &o, const Common &common)
     return exportFolder(request);
 }
 
+void addTraining(CLI::App *c, QuantOptions *o)
+{
+    c->add_flag("--accept-training", o->acceptTraining, "calibrate although dropout or batch norm act as in training");
+}
+
 void addSource(CLI::App *c, QuantOptions *o)
 {
     c->add_option("--data", o->data, "calibration data: a .npy, .npz or .safetensors file, or a folder of them");
@@ -368,6 +378,7 @@ void addSource(CLI::App *c, QuantOptions *o)
     c->add_option("--backend", o->backend, "where the int8 model will run (x86)")->check(CLI::IsMember(quantBackends()));
     c->add_option("--qconfig", o->qconfig, "Q.json: backend and what stays in float");
     c->add_option("--test", o->test, "held-out data with labels to measure accuracy on");
+    addTraining(c, o);
     addWorkerOptions(c, &o->python);
 }
 
@@ -383,6 +394,7 @@ void addQuantCommands(Program &program)
         c->add_option("--batch", o->batch, "samples per forward (32)")->check(CLI::PositiveNumber);
         c->add_option("-o", o->output, "OUT.stats")->required();
         c->add_flag("--json", o->json, "one JSON document");
+        addTraining(c, o);
         addWorkerOptions(c, &o->python);
     }
     {

@@ -149,6 +149,8 @@ void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, const QString &
     name_ = title;
     dataPath_.clear();
     extraProblems_.clear();
+    waitingData_.clear();
+    trainingAccepted_ = false;
     worker_.reset();
     history_ = { Step{ tr("Open"), std::move(state) } };
     current_ = saved_ = 0;
@@ -213,6 +215,11 @@ void GraphDocument::calibrate(const QString &dataPath)
 {
     if (isInt8())
         return emit failed(tr("Calibrate"), tr("the graph is in int8; undo the conversion to calibrate again"));
+    if (isOpen() && !trainingAccepted_ && !trainingCalls(*state().graph).empty()) {
+        waitingData_ = dataPath;
+        return emit failed(
+            tr("Calibrate"), tr("the graph acts as in training, so its ranges would not be those of inference; see Problems"));
+    }
     const QString name = tr("Prepare: fuse");
     runOnState(
         name, QStringLiteral("fuse"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
@@ -225,6 +232,13 @@ void GraphDocument::calibrate(const QString &dataPath)
                 calibrateNow(dataPath);
             });
         });
+}
+
+void GraphDocument::calibrateInTraining()
+{
+    trainingAccepted_ = true;
+    setExtraProblems({});
+    calibrate(waitingData_);
 }
 
 void GraphDocument::calibrateNow(const QString &dataPath)
@@ -410,7 +424,14 @@ void GraphDocument::updateProblems()
     if (isOpen()) {
         const DocumentState &s = state();
         for (const TraceWarning &w : s.graph->provenance.warnings)
-            list.append({ Problem::Warning, qs(w.node.empty() ? w.module : w.node), qs(w.message), {}, {}, {}, {} });
+            if (w.kind != "training") // the graph as it is now says more
+                list.append({ Problem::Warning, qs(w.node.empty() ? w.module : w.node), qs(w.message), {}, {}, {}, {} });
+        const auto training = trainingCalls(*s.graph);
+        if (!training.empty() && !waitingData_.isEmpty() && !trainingAccepted_)
+            list.append({ Problem::Note, {}, tr("calibration waits: %1 act as in training").arg(nodesText(qsizetype(training.size()))),
+                {}, tr("Calibrate all the same"), QStringLiteral("calibrate-in-training"), {} });
+        for (const TrainingCall &c : training)
+            list.append({ Problem::Warning, qs(c.node), qs(c.message), {}, tr("Evaluation mode"), QStringLiteral("eval"), {} });
         for (const NotExecutable &n : notExecutable(*s.graph))
             if (!n.inPython)
                 list.append({ Problem::Fault, qs(n.node), qs(n.reason), {}, {}, {}, {} });

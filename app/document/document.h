@@ -40,7 +40,7 @@ struct Problem {
     QString text;
     QString detail; // the source line that failed, or empty
     QString fix; // label of the button, or empty
-    QString fixKind; // "leaf" (of a failed trace), "recalibrate", "worker"
+    QString fixKind; // "leaf" (of a failed trace), "recalibrate", "worker", "eval", "calibrate-in-training"
     QString fixArgument;
     bool operator==(const Problem &) const = default;
 };
@@ -84,7 +84,9 @@ public:
     void edit(const QString &name, const std::string &edit);
     void configure(const QString &name, QuantConfig config);
     // Fuses what prepare_fx would fuse (its own step), then runs the float graph over the data.
+    // Refused where dropout or batch norm act as in training, until that is accepted.
     void calibrate(const QString &dataPath);
+    void calibrateInTraining(); // on the data for which that was refused
     void convertToInt8();
     void exportTo(const QString &folder, bool int8Form);
     void saveAs(const QString &path);
@@ -129,6 +131,8 @@ private:
     QString path_, name_, dataPath_, exportedTo_;
     std::shared_ptr<const QuantPlan> plan_;
     QList<Problem> problems_, extraProblems_;
+    QString waitingData_; // calibration on it was refused
+    bool trainingAccepted_ = false;
     std::shared_ptr<Worker> worker_; // null before it is started
     Jobs jobs_;
 };

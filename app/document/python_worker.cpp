@@ -1,5 +1,7 @@
 #include "app/document/python_worker.h"
 
+#include <algorithm>
+
 #include <QDir>
 #include <QFileInfo>
 
@@ -27,11 +29,8 @@ Result<std::string> sourceOf(const GraphModule &gm, const std::string &file)
 
 bool needsPython(const GraphModule &gm)
 {
-    for (const NodeId id : gm.graph.order())
-        if (const ModuleInfo *m = gm.moduleOf(gm.graph[id]))
-            if (m->kind == ModuleKind::Opaque || (m->kind == ModuleKind::Graph && m->graph && needsPython(*m->graph)))
-                return true;
-    return false;
+    const auto obstacles = notExecutable(gm);
+    return std::any_of(obstacles.begin(), obstacles.end(), [](const NotExecutable &n) { return n.inPython; });
 }
 
 Result<std::shared_ptr<Worker>> workerFor(const GraphModule &gm, const std::string &file, const WorkerRequest &request)

@@ -636,6 +636,11 @@ void MainWindow::fixProblem(int id)
         doc_.calibrate(doc_.dataPath());
     } else if (p.fixKind == QLatin1String("worker")) {
         startWorker();
+    } else if (p.fixKind == QLatin1String("eval")) {
+        doc_.setExtraProblems({});
+        doc_.edit(tr("Evaluation mode"), R"({"op": "eval"})");
+    } else if (p.fixKind == QLatin1String("calibrate-in-training")) {
+        doc_.calibrateInTraining();
     }
 }
 

@@ -200,8 +200,36 @@ std::optional<std::string> operatorOf(std::string_view target)
     return std::nullopt;
 }
 
+// One that the user's code has torch.fx.wrap keep, of no package that is known here.
+bool isUsersFunction(const std::string &target)
+{
+    for (const char *known : { "torch.", "operator.", "_operator.", "builtins.", "math." })
+        if (target.starts_with(known))
+            return false;
+    return target.find('.') != target.npos && !pythonFunction(target) && !findFunction(target) && !operatorOf(target);
+}
+
+std::string onlyInPython(const std::string &function)
+{
+    return "the function " + function + " is Python's alone";
+}
+
+Call usersFunction(const std::string &target)
+{
+    return [target](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
+        if (!run.options->modules)
+            throw ExecError(onlyInPython(target) + "; start the Python worker (--worker) to run it");
+        auto r = run.options->modules->runFunction(target, args, kwargs, *run.options);
+        if (!r)
+            throw ExecError(r.message());
+        return std::move(*r);
+    };
+}
+
 Call resolveFunction(const std::string &target)
 {
+    if (isUsersFunction(target))
+        return usersFunction(target);
     if (const auto f = target.find('.') != std::string::npos ? pythonFunction(target) : nullptr)
         return pythonCall(f);
     if (target.starts_with("torch.Tensor."))
@@ -587,12 +615,10 @@ struct Interpreter::Impl {
                 if (slots[used.value] != kNoSlot)
                     lastUse[slots[used.value]] = slot;
             Step step{ .node = &n };
-            if (n.op != Opcode::Placeholder) {
-                for (const Arg &a : n.args)
-                    step.args.push_back(sourceOf(a));
-                for (const auto &[name, a] : n.kwargs)
-                    step.kwargs.emplace_back(name, sourceOf(a));
-            }
+            for (const Arg &a : n.args)
+                step.args.push_back(sourceOf(a));
+            for (const auto &[name, a] : n.kwargs)
+                step.kwargs.emplace_back(name, sourceOf(a));
             if (n.op == Opcode::GetAttr) {
                 if (const Tensor t = gm.tensor(n.target))
                     step.constant = aligned(t);
@@ -609,6 +635,7 @@ struct Interpreter::Impl {
             }
             const ModuleInfo *m = gm.moduleOf(n);
             changesInPlace |= mutatesInput(gm, n)
+                || (n.op == Opcode::CallFunction && isUsersFunction(n.target))
                 || (m
                     && (m->kind == ModuleKind::Script || m->kind == ModuleKind::Opaque || m->kind == ModuleKind::Graph
                         || m->training));
@@ -660,7 +687,7 @@ struct Interpreter::Impl {
                 return guarded(inputs[nextInput++]);
             if (n.args.empty())
                 throw ExecError("the input is missing");
-            return n.args[0];
+            return resolved(step.args[0], values);
         case Opcode::GetAttr:
             return guarded(step.constant);
         case Opcode::Output:
@@ -783,6 +810,8 @@ std::vector<NotExecutable> notExecutable(const GraphModule &gm)
             const ModuleInfo *m = gm.moduleOf(n);
             if (m && m->kind == ModuleKind::Opaque)
                 found = { n.name, onlyInPython(*m), true };
+            if (n.op == Opcode::CallFunction && isUsersFunction(n.target))
+                found = { n.name, onlyInPython(n.target), true };
             if (m && m->kind == ModuleKind::Graph && m->graph)
                 for (const NotExecutable &inner : notExecutable(*m->graph)) {
                     found = { n.name, inner.node + ": " + inner.reason, inner.inPython };

@@ -27,13 +27,17 @@ using Observer = std::function<void(NodeId node, const Arg &value)>;
 
 struct RunOptions;
 
-// Runs the modules that only Python can (kind Opaque): see worker.h. Called on the thread of Interpreter::run.
+// Runs what only Python can, modules of the kind Opaque and functions of the user's own: see worker.h. Called on the thread of
+// Interpreter::run.
 class ModuleRunner
 {
 public:
     virtual ~ModuleRunner() = default;
     virtual Result<Arg> run(
         const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
+        = 0;
+    virtual Result<Arg> runFunction(
+        const std::string &qualifiedName, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
         = 0;
 };
 

@@ -223,7 +223,8 @@ Result<Tensor> randomTensor(std::string_view shape, uint64_t seed, int index)
         const at::ScalarType type = scalarType(*dtype);
         if (isFloatingPoint(*dtype))
             return fromAten(at::randn(sizes, generator, at::TensorOptions().dtype(type)));
-        return fromAten(at::randint(0, *dtype == DType::Bool ? 2 : 10, sizes, generator, at::TensorOptions().dtype(type)));
+        // Small enough for any index or mask.
+        return fromAten(at::randint(0, 2, sizes, generator, at::TensorOptions().dtype(type)));
     } catch (...) {
         return Error{ "'" + text + "': " + currentMessage() };
     }

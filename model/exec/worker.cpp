@@ -607,7 +607,7 @@ struct Worker::Impl {
     }
 
     // Runs what the model asks for on the way, then returns what the call gave.
-    Arg answer(const GraphModule &gm, Exchange &exchange, const RunOptions &options)
+    Arg answer(const GraphModule *gm, Exchange &exchange, const RunOptions &options)
     {
         std::optional<std::string> failedPart;
         for (;;) {
@@ -620,13 +620,13 @@ struct Worker::Impl {
                 throw;
             }
             const Arg *path = field(message, "part"), *inputs = field(message, "inputs");
-            if (!path || !path->as<std::string>() || !inputs || !inputs->sequence())
+            if (!gm || !path || !path->as<std::string>() || !inputs || !inputs->sequence())
                 return message;
             setRandomState(message);
             Exchange back(*memory);
             try {
                 const Arg value
-                    = runPart(gm, std::string(kWholeModel) + "." + *path->as<std::string>(), inputs->sequence()->items, options);
+                    = runPart(*gm, std::string(kWholeModel) + "." + *path->as<std::string>(), inputs->sequence()->items, options);
                 send(Arg::dict({ { "value", value }, { "random", randomState() } }), back, options.cancel);
             } catch (const ExecError &e) {
                 if (!child)
@@ -637,17 +637,34 @@ struct Worker::Impl {
         }
     }
 
-    Arg run(const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
+    Arg runModule(
+        const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
+    {
+        start(options.cancel);
+        return run(&gm, inModel(gm, path),
+            { { "class", gm.modules.find(path)->className }, { "state", Arg::dict(changedState(gm, path)) },
+                { "training", Arg::dict(changedModes(gm, path)) }, { "parts", partsRequest(gm) } },
+            args, kwargs, options);
+    }
+
+    Arg runFunction(const std::string &name, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
+    {
+        start(options.cancel);
+        return run(nullptr, name, {}, args, kwargs, options);
+    }
+
+    // `gm` is the graph whose parts run here; null where there is no module that could ask for one.
+    Arg run(const GraphModule *gm, const std::string &what, const std::vector<std::pair<Arg, Arg>> &more, const ArgList &args,
+        const Kwargs &kwargs, const RunOptions &options)
     {
         const c10::InferenceMode inference;
-        start(options.cancel);
         std::vector<std::pair<Arg, Arg>> named;
         for (const auto &[key, value] : kwargs)
             named.emplace_back(key, value);
-        const Arg request = Arg::dict({ { "call", inModel(gm, path) }, { "class", gm.modules.find(path)->className },
-            { "args", Arg::list(args) }, { "kwargs", Arg::dict(std::move(named)) },
-            { "state", Arg::dict(changedState(gm, path)) }, { "training", Arg::dict(changedModes(gm, path)) },
-            { "parts", partsRequest(gm) }, { "threads", at::get_num_threads() }, { "random", randomState() } });
+        std::vector<std::pair<Arg, Arg>> items{ { "call", what }, { "args", Arg::list(args) },
+            { "kwargs", Arg::dict(std::move(named)) }, { "threads", at::get_num_threads() }, { "random", randomState() } };
+        items.insert(items.end(), more.begin(), more.end());
+        const Arg request = Arg::dict(std::move(items));
         Exchange exchange(*memory);
         Arg result;
         try {
@@ -684,6 +701,26 @@ struct Worker::Impl {
                 throw Cancelled();
         return lock;
     }
+
+    template <typename Work> Result<Arg> inTurn(const RunOptions &options, const Work &work)
+    {
+        try {
+            const auto lock = turn(options.cancel);
+            struct Depth {
+                int &depth;
+                explicit Depth(int &d)
+                    : depth(++d)
+                {
+                }
+                ~Depth() { --depth; }
+            } const inside(depth);
+            return work();
+        } catch (const Cancelled &) {
+            return Error{ Interpreter::kCancelled };
+        } catch (...) {
+            return Error{ currentMessage() };
+        }
+    }
 };
 
 Worker::Worker(WorkerOptions options)
@@ -709,22 +746,13 @@ Status Worker::start(const CancelFlag *cancel)
 Result<Arg> Worker::run(
     const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
 {
-    try {
-        const auto lock = impl_->turn(options.cancel);
-        struct Depth {
-            int &depth;
-            explicit Depth(int &d)
-                : depth(++d)
-            {
-            }
-            ~Depth() { --depth; }
-        } const inside(impl_->depth);
-        return impl_->run(gm, path, args, kwargs, options);
-    } catch (const Cancelled &) {
-        return Error{ Interpreter::kCancelled };
-    } catch (...) {
-        return Error{ currentMessage() };
-    }
+    return impl_->inTurn(options, [&] { return impl_->runModule(gm, path, args, kwargs, options); });
+}
+
+Result<Arg> Worker::runFunction(
+    const std::string &qualifiedName, const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
+{
+    return impl_->inTurn(options, [&] { return impl_->runFunction(qualifiedName, args, kwargs, options); });
 }
 
 bool isPartial(const GraphModule &gm)

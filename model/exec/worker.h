@@ -1,4 +1,4 @@
-// Fuseboard: modules that only Python can run, run by Python. GPL-3.0-or-later.
+// Fuseboard: what only Python can run, run by Python. GPL-3.0-or-later.
 //
 // A Worker is a process of the user's own interpreter with the user's model in it (resources/python/fuseboard_worker.py),
 // started on the user's command only. A call goes out as one line of text with the tensors in memory that both processes map,
@@ -39,6 +39,9 @@ public:
     // From any thread, one call at a time.
     Result<Arg> run(const GraphModule &gm, const std::string &path, const ArgList &args, const Kwargs &kwargs,
         const RunOptions &options) override;
+    // One of the source's own, or one that what it imports has torch.fx.wrap keep; others are refused.
+    Result<Arg> runFunction(
+        const std::string &qualifiedName, const ArgList &args, const Kwargs &kwargs, const RunOptions &options) override;
 
 private:
     struct Impl;

@@ -379,7 +379,7 @@ private:
     }
 
     // An int, or a float as repr() prints it.
-    Arg number()
+    [[gnu::noinline]] Arg number()
     {
         space();
         if (accept("nan"))
@@ -449,6 +449,7 @@ private:
         return v;
     }
 
+    // What goes into each other here takes little of the stack; all else stands in functions of its own.
     Arg plainValue()
     {
         const char c = peek();
@@ -466,6 +467,11 @@ private:
             return dictionary();
         if (c == '-' || (c >= '0' && c <= '9'))
             return number();
+        return namedValue();
+    }
+
+    [[gnu::noinline]] Arg namedValue()
+    {
         const size_t begin = at_;
         const std::string name = word();
         if (name == "None")
@@ -477,12 +483,44 @@ private:
             return number();
         }
         expect("(");
-        Arg v = call(name, begin);
+        Arg v = name == "size"                    ? sizeValue()
+            : name == "slice" || name == "range" ? sliceValue(name == "range")
+            : name == "named"                    ? namedTuple()
+                                                 : flatValue(name, begin);
         expect(")");
         return v;
     }
 
-    Arg call(const std::string &name, size_t begin)
+    [[gnu::noinline]] Arg sizeValue()
+    {
+        ArgList list = items(")");
+        --at_; // the caller's
+        return Arg::size(std::move(list));
+    }
+
+    [[gnu::noinline]] Arg sliceValue(bool isRange)
+    {
+        Arg start = value();
+        expect(",");
+        Arg stop = value();
+        expect(",");
+        Arg step = value();
+        return isRange ? Arg::range(start, stop, step) : Arg::slice(start, stop, step);
+    }
+
+    [[gnu::noinline]] Arg namedTuple()
+    {
+        std::string type = string();
+        std::vector<std::pair<std::string, Arg>> fields;
+        while (accept(",")) {
+            std::string field = wordOrString();
+            expect("=");
+            fields.emplace_back(std::move(field), value());
+        }
+        return Arg::namedTuple(std::move(type), std::move(fields));
+    }
+
+    [[gnu::noinline]] Arg flatValue(const std::string &name, size_t begin)
     {
         if (name == "int")
             return Arg(ArgBigInt{ string() });
@@ -503,29 +541,6 @@ private:
             const double re = real();
             expect(",");
             return Arg(std::complex<double>(re, real()));
-        }
-        if (name == "size") {
-            ArgList list = items(")");
-            --at_; // the caller's
-            return Arg::size(std::move(list));
-        }
-        if (name == "slice" || name == "range") {
-            Arg start = value();
-            expect(",");
-            Arg stop = value();
-            expect(",");
-            Arg step = value();
-            return name == "slice" ? Arg::slice(start, stop, step) : Arg::range(start, stop, step);
-        }
-        if (name == "named") {
-            std::string type = string();
-            std::vector<std::pair<std::string, Arg>> fields;
-            while (accept(",")) {
-                std::string field = wordOrString();
-                expect("=");
-                fields.emplace_back(std::move(field), value());
-            }
-            return Arg::namedTuple(std::move(type), std::move(fields));
         }
         if (name == "tensor")
             return tensor();
@@ -571,7 +586,7 @@ private:
         return Arg(makeTensor(type, std::move(sizes), bytes.data(), std::move(quant)));
     }
 
-    Arg dictionary()
+    [[gnu::noinline]] Arg dictionary()
     {
         std::vector<std::pair<Arg, Arg>> entries;
         while (!accept("}")) {
@@ -584,7 +599,7 @@ private:
         return Arg::dict(std::move(entries));
     }
 
-    Arg reference()
+    [[gnu::noinline]] Arg reference()
     {
         expect("%");
         const std::string name = wordOrString();

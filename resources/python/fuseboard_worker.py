@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-# Fuseboard: runs what only Python can run: the user's own modules, in the user's own Python. GPL-3.0-or-later.
+# Fuseboard: runs what only Python can run: the user's own modules and functions, in the user's own Python. GPL-3.0-or-later.
 #
-# Fuseboard starts this process on the user's command and calls modules of the user's model by their path. Each message is
-# one line of text, an argument in the JSON of model/io/fxt-format.md; tensors lie in memory that both processes map and
-# go by "dtype:sizes:strides:place". Nothing is pickled. Standard output is the user's: the messages have a socket of their
-# own. The process dies with the one that started it.
+# Fuseboard starts this process on the user's command and calls modules of the user's model by their path, and functions of the
+# user's by their name. Each message is one line of text, an argument in the JSON of model/io/fxt-format.md; tensors lie in
+# memory that both processes map and go by "dtype:sizes:strides:place". Nothing is pickled. Standard output is the user's: the
+# messages have a socket of their own. The process dies with the one that started it.
 import ctypes
 import os
 import signal
@@ -33,6 +33,7 @@ import importlib        # noqa: E402
 import inspect          # noqa: E402
 import json             # noqa: E402
 import mmap             # noqa: E402
+import re               # noqa: E402
 import socket           # noqa: E402
 import traceback        # noqa: E402
 import types            # noqa: E402
@@ -242,6 +243,23 @@ class Model:
                           f"{cls.rsplit('.', 1)[-1]} when the model was traced; name the source that was traced (--source)")
         return module
 
+    def function(self, name):
+        """A function of the source's own files, or one that what it imports has torch.fx.wrap keep: an archive may name any,
+        and runs nothing else."""
+        place, _, word = name.rpartition(".")
+        source = self.source.python_module
+        # Where its name was taken, the tracer has called the source's file NAME_source.
+        same = re.sub("_source$", "", place) == re.sub("_source$", "", source.__name__)
+        found = getattr(source if same else sys.modules.get(place), word, None)
+        wrapped = torch.fx._symbolic_trace._wrapped_fns_to_patch
+        kept = [frame.get(key) for frame, key in wrapped] if isinstance(wrapped, list) else [frame.get(key[1]) for key, frame in wrapped.items()]
+        file, folder = os.path.abspath(getattr(getattr(found, "__code__", None), "co_filename", "")), self.source.sources.folder
+        own = file.startswith(folder) and "-packages" not in file[len(folder):]
+        if not callable(found) or not own and not any(found is f for f in kept):
+            raise Refused(f"{name} is no function of {self.source.shown}, nor one that it has torch.fx.wrap keep; name the source that was "
+                          "traced (--source), or mark the module that calls it as a leaf")
+        return found
+
     def set_state(self, tensors, training):
         """Makes the modules hold the tensors of Fuseboard's document, which may have been edited there."""
         for name, tensor in tensors.items():
@@ -314,16 +332,21 @@ class Session:
         try:
             args, kwargs = given.value(request.pop("args")), given.value(request.pop("kwargs"))
             request = {name: rest.value(value) for name, value in request.items()}
-            module = model.find(request["call"], request["class"])
-            model.set_state(request["state"], request["training"])
-            if request["parts"] is not None:        # else this is called from within such a part
-                model.set_parts(request["parts"], self.ask)
+            parts = None
+            if "class" in request:
+                called = model.find(request["call"], request["class"])
+                model.set_state(request["state"], request["training"])
+                parts = request["parts"]
+            else:
+                called = model.function(request["call"])
+            if parts is not None:       # else this is called from within such a part
+                model.set_parts(parts, self.ask)
             if torch.get_num_threads() != request["threads"]:
                 torch.set_num_threads(request["threads"])
             torch.set_rng_state(request["random"])
-            before = {name: flat(tensor).clone() for name, tensor in given.tensors.items()} if request["parts"] else None
+            before = {name: flat(tensor).clone() for name, tensor in given.tensors.items()} if parts else None
             with torch.no_grad():
-                value = module(*args, **kwargs)
+                value = called(*args, **kwargs)
             changed = [(int(name.rsplit(":", 1)[1]), tensor.clone()) for name, tensor in given.changed(before)]
             return Answer(self.memory, given.tensors)._argument({"value": value, "changed": changed, "random": torch.get_rng_state()})
         except Refused as error:

@@ -312,8 +312,10 @@ private slots:
         QTest::newRow("string") << head + "%y = output \"outp" << QByteArray("line 2 of the graph's text: a string does not end");
         QTest::newRow("tensor") << head + "%y = output \"\" (tensor(float32[99999999999, 99999999999], \"00\"))"
                                 << QByteArray("line 2 of the graph's text: a tensor's sizes");
-        QTest::newRow("deep") << head + "%y = output \"\" (" + QByteArray(100000, '[')
-                              << QByteArray("line 2 of the graph's text: arguments are nested too deeply");
+        for (const char *opening : { "[", "(", "{0: ", "{", "slice(", "size(", "named(\"T\", a=" })
+            QTest::newRow(qPrintable(QStringLiteral("deep ") + QLatin1String(opening)))
+                << head + "%y = output \"\" (" + QByteArray(opening).repeated(100000)
+                << QByteArray("line 2 of the graph's text: arguments are nested too deeply");
         QTest::newRow("not UTF-8") << head + "%y = output \"outp\xc9t\" ()"
                                    << QByteArray("line 2 of the graph's text: it is not UTF-8");
         QTest::newRow("no code point") << head + "%y = output \"\\U00110000\" ()"

@@ -66,7 +66,8 @@ class TestWorker : public QObject
     fbtest::Judge judge_;
 
     static constexpr const char *kModels[]
-        = { "branch", "twice", "arrays", "values", "strides", "types", "in_place", "random", "objects", "counter", "detector" };
+        = { "branch", "twice", "arrays", "values", "strides", "types", "in_place", "random", "objects", "counter", "functions",
+              "detector" };
     static constexpr const char *kFaults[]
         = { "raises", "exits", "vanishes", "crashes", "hangs", "talks", "huge", "sparse", "quantized", "deep", "ends_on_import" };
 
@@ -179,6 +180,23 @@ private slots:
         QVERIFY(!r.ok());
         QVERIFY2(r.message().starts_with("blk: Branch: custom module Branch does not script: "), why(r));
         QVERIFY2(r.message().ends_with("; start the Python worker (--worker) to run it"), why(r));
+    }
+
+    // An archive may name any function: only those of the user's source, and those it has torch.fx.wrap keep, are run.
+    void foreignFunctions()
+    {
+        GraphModule gm = graph("functions");
+        QCOMPARE(notExecutable(gm).size(), size_t(1));
+        QVERIFY(notExecutable(gm)[0].inPython);
+        Worker worker(options("functions"));
+        const NodeId call = gm.graph.find("busiest");
+        for (const char *name : { "os.system", "posix.system", "shutil.rmtree", "subprocess.run", "importlib.import_module",
+                 "numpy.load", "worker_models.os.system", "worker_models.nothing", "this.s", "fuseboard_trace.main" }) {
+            gm.graph.setTarget(call, Opcode::CallFunction, name);
+            const auto r = runOnce(gm, rows(3), { .modules = &worker });
+            QVERIFY(!r.ok());
+            QVERIFY2(r.message().find("is no function of worker_models.py:functions") != std::string::npos, why(r));
+        }
     }
 
     void shapesAndCalibration()

@@ -10,6 +10,7 @@ import time
 
 import numpy
 import torch
+import torch.fx
 import torch.nn.functional as F
 
 Pair = collections.namedtuple("Pair", "high low")
@@ -176,6 +177,34 @@ for _name in LEAVES:
     globals()[_name] = lambda name=_name: make(name)
 
 
+# --- functions that torch.fx.wrap keeps -----------------------------------------------------------------------------------
+
+def busiest(x, *, count=1):
+    """Python's alone: the rows with the largest sums, halved where they lie."""
+    rows = sorted(range(len(x)), key=lambda i: -float(x[i].sum()))[:count]
+    x.mul_(0.5)
+    return [x[i] for i in rows], count
+
+
+torch.fx.wrap("busiest")
+
+
+class Functions(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.pre = torch.nn.Linear(6, 6)
+
+    def forward(self, x):
+        y = self.pre(x)
+        rows = busiest(y, count=2)
+        return y + rows[0][0], rows[0][1] * rows[1]
+
+
+def functions():
+    torch.manual_seed(4)
+    return Functions()
+
+
 # --- a model of which only submodules trace ----------------------------------------------------------------------------
 
 class Backbone(torch.nn.Module):
@@ -333,7 +362,7 @@ def record(name, out):
     parts = ["--submodule", "backbone", "--submodule", "head", "--input", "2x3x16x16"] if name == "detector" else []
     if fuseboard_trace.main([f"{os.path.abspath(__file__)}:{name}", "-o", out + ".fxt", *leaves, *parts]):
         raise RuntimeError("it does not trace")
-    if name in LEAVES or parts:
+    if name in LEAVES or name == "functions" or parts:
         recorder = Recorder()
         torch.manual_seed(8)
         x = torch.randn(2, 3, 16, 16) if parts else torch.randn(4, 6)
