@@ -78,6 +78,14 @@ int64_t integer(const Arg &a)
     throw ExecError("an int was expected");
 }
 
+// As Python's slices take it: an int of any size ends where the largest ones do.
+int64_t bound(const Arg &a)
+{
+    if (const auto *big = a.as<ArgBigInt>())
+        return big->digits.front() == '-' ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
+    return integer(a);
+}
+
 double number(const Arg &a)
 {
     if (const auto d = a.toDouble())
@@ -299,9 +307,9 @@ TensorIndex oneIndex(const Arg &a)
     if (tensorOf(a))
         return TensorIndex(aten(a));
     if (const ArgSlice *s = a.sliceOrRange(); s && !s->isRange) {
-        const auto bound
-            = [](const Arg &v) { return v.isNone() ? std::optional<c10::SymInt>() : std::optional<c10::SymInt>(integer(v)); };
-        return TensorIndex(at::indexing::Slice(bound(s->start), bound(s->stop), bound(s->step)));
+        const auto part
+            = [](const Arg &v) { return v.isNone() ? std::optional<c10::SymInt>() : std::optional<c10::SymInt>(bound(v)); };
+        return TensorIndex(at::indexing::Slice(part(s->start), part(s->stop), part(s->step)));
     }
     if (a.sequence()) // nested lists of ints or bools
         return TensorIndex(aten(newTensor({ a }, {})));
@@ -383,7 +391,7 @@ Arg getitem(const ArgList &args, const Kwargs &)
         const auto clamp = [&](const Arg &v, int64_t fallback) {
             if (v.isNone())
                 return fallback;
-            int64_t i = integer(v);
+            int64_t i = bound(v);
             i = i < 0 ? i + n : i;
             return std::clamp<int64_t>(i, step > 0 ? 0 : -1, step > 0 ? n : n - 1);
         };

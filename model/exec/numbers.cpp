@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "model/exec/calls.h"
 
@@ -253,6 +254,53 @@ Arg complexNumber(const ArgList &args, const Kwargs &kwargs)
 {
     return std::complex<double>(real(named(args, kwargs, 0, "real", 0.0)), real(named(args, kwargs, 1, "imag", 0.0)));
 }
+// The names of the classes that a value is an instance of, but for object.
+std::vector<std::string> classesOf(const Arg &a)
+{
+    if (a.as<Tensor>())
+        return { "torch.Tensor" };
+    if (a.as<bool>())
+        return { "builtins.bool", "builtins.int" };
+    if (a.as<int64_t>() || a.as<ArgBigInt>())
+        return { "builtins.int" };
+    if (a.as<double>())
+        return { "builtins.float" };
+    if (a.as<std::complex<double>>())
+        return { "builtins.complex" };
+    if (a.as<std::string>())
+        return { "builtins.str" };
+    if (a.dictionary())
+        return { "builtins.dict" };
+    if (const ArgSlice *s = a.sliceOrRange())
+        return { s->isRange ? "builtins.range" : "builtins.slice" };
+    if (const ArgNamedTuple *n = a.named())
+        return { n->type, "builtins.tuple" };
+    if (const ArgSequence *s = a.sequence()) {
+        if (s->kind == ArgSequence::List)
+            return { "builtins.list" };
+        return s->kind == ArgSequence::Size ? std::vector<std::string>{ "torch.Size", "builtins.tuple" }
+                                            : std::vector<std::string>{ "builtins.tuple" };
+    }
+    return {};
+}
+Arg isInstance(const ArgList &args, const Kwargs &)
+{
+    static const std::set<std::string> known
+        = { "torch.Tensor", "torch.Size", "builtins.bool", "builtins.int", "builtins.float", "builtins.complex", "builtins.str",
+              "builtins.dict", "builtins.range", "builtins.slice", "builtins.tuple", "builtins.list" };
+    const std::vector<std::string> classes = classesOf(nth(args, 0));
+    const ArgList single{ nth(args, 1) };
+    bool is = false;
+    for (const Arg &cls : args[1].sequence() ? args[1].sequence()->items : single) {
+        const ArgSymbol *symbol = cls.as<ArgSymbol>();
+        const bool found = symbol && std::find(classes.begin(), classes.end(), symbol->name) != classes.end();
+        if (!found && !(symbol && known.count(symbol->name) && !classes.empty()))
+            throw ExecError(
+                "isinstance() of this value and class is for Python to answer; mark the module that calls it as a leaf");
+        is = is || found;
+    }
+    return is;
+}
 Arg some(const ArgList &args, const Kwargs &)
 {
     const ArgList items = itemsOf(nth(args, 0));
@@ -408,6 +456,7 @@ PythonFunction numberFunction(std::string_view name)
         { "builtins.dict", dictionary },
         { "builtins.divmod", quotientAndRest },
         { "builtins.enumerate", numbered },
+        { "builtins.isinstance", isInstance },
         { "builtins.pow", modularPower },
         { "builtins.reversed", backwards },
         { "builtins.slice", slice },

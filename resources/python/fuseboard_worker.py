@@ -29,7 +29,6 @@ if __name__ == "__main__":
 
 import dataclasses      # noqa: E402
 import functools        # noqa: E402
-import importlib        # noqa: E402
 import inspect          # noqa: E402
 import json             # noqa: E402
 import mmap             # noqa: E402
@@ -158,15 +157,17 @@ class Reader:
         return None if v is None else self.tensor(v)
 
     def _symbol(self, v):
+        v = v["name"] if isinstance(v, dict) else v
         parts = ("_" + v if v.startswith("operator.") else v).split(".")
         for cut in range(len(parts), 0, -1):
+            found = sys.modules.get(".".join(parts[:cut]))      # nothing is imported because a file says so
             try:
-                found = importlib.import_module(".".join(parts[:cut]))
                 for part in parts[cut:]:
                     found = getattr(found, part)
-                return found
-            except (ImportError, AttributeError):
+            except AttributeError:
                 continue
+            if found is not None:
+                return found
         raise Refused(f"there is no {v} here, which is an argument of it")
 
     _dtype = _layout = _memory_format = _symbol
@@ -244,7 +245,7 @@ class Model:
         return module
 
     def function(self, name):
-        """A function of the source's own files, or one that what it imports has torch.fx.wrap keep: an archive may name any,
+        """A function or class of the source's own files, or one that what it imports has torch.fx.wrap keep: an archive may name any,
         and runs nothing else."""
         place, _, word = name.rpartition(".")
         source = self.source.python_module
@@ -253,7 +254,8 @@ class Model:
         found = getattr(source if same else sys.modules.get(place), word, None)
         wrapped = torch.fx._symbolic_trace._wrapped_fns_to_patch
         kept = [frame.get(key) for frame, key in wrapped] if isinstance(wrapped, list) else [frame.get(key[1]) for key, frame in wrapped.items()]
-        file, folder = os.path.abspath(getattr(getattr(found, "__code__", None), "co_filename", "")), self.source.sources.folder
+        home = getattr(sys.modules.get(found.__module__), "__file__", None) if isinstance(found, type) else None
+        file, folder = os.path.abspath(home or getattr(getattr(found, "__code__", None), "co_filename", "")), self.source.sources.folder
         own = file.startswith(folder) and "-packages" not in file[len(folder):]
         if not callable(found) or not own and not any(found is f for f in kept):
             raise Refused(f"{name} is no function of {self.source.shown}, nor one that it has torch.fx.wrap keep; name the source that was "

@@ -19,8 +19,11 @@
 #include "model/io/fxt.h"
 #include "support/graphs.h"
 #include "support/python.h"
+#include "support/recorded.h"
 
 using namespace fb;
+using fbtest::plain;
+using fbtest::textOf;
 using fbtest::why;
 
 namespace
@@ -45,18 +48,6 @@ Result<Arg> runOnce(const GraphModule &gm, const std::vector<Arg> &inputs, const
     return i ? i->run(inputs, options) : Result<Arg>(i.error());
 }
 
-// Tensors as numpy can hold them, row by row.
-Arg plain(const Arg &a)
-{
-    return mapTensors(a, [](const Tensor &t) {
-        if (t->dtype == DType::BFloat16) {
-            const std::vector<double> values = toDoubles(*t);
-            return Arg(makeFloat(t->sizes, std::vector<float>(values.begin(), values.end())));
-        }
-        return Arg(t);
-    });
-}
-
 } // namespace
 
 class TestWorker : public QObject
@@ -65,9 +56,8 @@ class TestWorker : public QObject
 
     fbtest::Judge judge_;
 
-    static constexpr const char *kModels[]
-        = { "branch", "twice", "arrays", "values", "strides", "types", "in_place", "random", "objects", "counter", "functions",
-              "detector" };
+    static constexpr const char *kModels[] = { "branch", "twice", "arrays", "values", "strides", "types", "in_place", "random",
+        "objects", "counter", "functions", "detector" };
     static constexpr const char *kFaults[]
         = { "raises", "exits", "vanishes", "crashes", "hangs", "talks", "huge", "sparse", "quantized", "deep", "ends_on_import" };
 
@@ -85,17 +75,7 @@ class TestWorker : public QObject
     GraphModule graph(const std::string &name) const { return *readFxt(file(name + ".fxt")); }
     static std::vector<Arg> rows(int64_t n) { return { *randomTensor(std::to_string(n) + "x6", 3) }; }
 
-    Arg recorded(const std::string &name, const std::string &kind) const
-    {
-        const NamedTensors arrays = *readNpz(file(name + ".npz"));
-        const std::string text = *readFile(file(name + "." + kind + ".json"));
-        return *argumentFromText(text, [&](const std::string &key) -> Result<Tensor> {
-            for (const auto &[k, t] : arrays)
-                if (k == key)
-                    return t;
-            return Error{ "no array " + key };
-        });
-    }
+    Arg recorded(const std::string &name, const std::string &kind) const { return *fbtest::recorded(file(name), kind); }
 
     std::string failure(const std::string &name, WorkerOptions o)
     {
@@ -141,16 +121,8 @@ private slots:
         const auto r = runOnce(gm, { recorded(n, "in") }, { .modules = &worker });
         QVERIFY2(r.ok(), why(r));
         const Arg expected = recorded(n, "out");
-        const auto text = [](const Arg &a) {
-            return argumentText(a, [](const Tensor &t) {
-                std::string out = std::string(dtypeName(t->dtype)) + " " + t->shapeText() + ":";
-                for (const double v : toDoubles(*t))
-                    out += " " + std::to_string(v);
-                return out;
-            });
-        };
         if (!(plain(*r) == expected))
-            QCOMPARE(QString::fromStdString(text(plain(*r))), QString::fromStdString(text(expected)));
+            QCOMPARE(QString::fromStdString(textOf(plain(*r))), QString::fromStdString(textOf(expected)));
         QVERIFY(plain(*r) == expected);
     }
 

@@ -1,6 +1,7 @@
 """Graphs made at random, from a seed, of everything that torch.fx.Graph can hold. GPL-3.0-or-later.
 
-    random_graphs.py write FOLDER FIRST COUNT    N.fxt, N.code.txt (gm.code) and N.graph.txt (str(graph)) for each seed N
+    random_graphs.py write FOLDER FIRST COUNT    for each seed N N.fxt, N.code.txt (gm.code), N.graph.txt (str(graph)) and the records
+                                                 "in" and "out": the placeholders' values, and what comes out node by node
     random_graphs.py run FOLDER N...             runs N.py (a forward) with the globals of N.json and compares it with the graph
                                                  run node by node; prints {N: "equal" or what differs}
 
@@ -451,7 +452,7 @@ def seeded(seed):
 
 
 def write(folder, first, count):
-    import fuseboard_trace
+    from recorder import Recorder, fuseboard_trace
     for seed in range(first, first + count):
         builder = seeded(seed)
         path = os.path.join(folder, str(seed))
@@ -459,6 +460,23 @@ def write(folder, first, count):
             with open(f"{path}.{kind}.txt", "w", encoding="utf-8", newline="") as file:
                 file.write(re.sub(r" at 0x[0-9a-f]+", "", text))       # no two runs agree on addresses
         fuseboard_trace.write_graph(builder.root, builder.graph, path + ".fxt")
+        with Recorder(path) as record:
+            root, inputs = copy.deepcopy((builder.root, builder.inputs))
+            record("in", in_order(builder.graph, inputs))
+            record("out", run_graph(root, builder.graph, inputs))
+
+
+def in_order(graph, inputs):
+    """One value for each placeholder, without those at the end that are left to their defaults."""
+    given, values = [], {}
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            values[node] = inputs[node.target] if node.target in inputs else torch.fx.node.map_arg(node.args[0], lambda n: values[n])
+            given.append(node.target in inputs)
+    return list(values.values())[:max(i for i, is_given in enumerate(given) if is_given) + 1]
+
+
+nothing = nn.Module     # a model for the worker: what it shall run are functions
 
 
 def resolved(name):
@@ -498,8 +516,7 @@ def run(folder, seeds):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:0] = [here, os.path.join(here, "../../resources/python")]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import random_graphs        # so that its functions have this name
     command, folder, *numbers = sys.argv[1:]
     if command == "write":

@@ -1,7 +1,6 @@
 """Models whose leaf `blk` only Python can run, what eager PyTorch gives for them, and leaves that fail. GPL-3.0-or-later.
 
-worker_models.py OUT NAME...: writes into OUT for each model NAME.fxt, NAME.in.json and NAME.out.json (one argument each in the
-JSON of an archive, tensors by their key in NAME.npz)."""
+worker_models.py OUT NAME...: writes into OUT for each model NAME.fxt and the records "in" and "out"."""
 import collections
 import dataclasses
 import os
@@ -336,40 +335,17 @@ def ends_on_import():
 # --- the oracle ------------------------------------------------------------------------------------------------------
 
 def record(name, out):
-    import json
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../resources/python"))
-    import fuseboard_trace
-
-    class Recorder(fuseboard_trace.Document):
-        def __init__(self):
-            self.tensors = {}
-
-        def _argument(self, a):
-            return super()._argument(torch.from_numpy(a) if isinstance(a, numpy.ndarray) else a)
-
-        def _tensor(self, path, tensor, names):
-            key = f"{self.prefix}{len(self.tensors)}"
-            plain = tensor.detach().clone().contiguous()
-            self.tensors[key] = plain.float().numpy() if plain.dtype == torch.bfloat16 else plain.numpy()
-            return key
-
-        def write(self, kind, value):
-            self.prefix = kind
-            with open(f"{out}.{kind}.json", "w") as file:
-                json.dump(self._argument(value), file)
-
+    from recorder import Recorder, fuseboard_trace
     leaves = [word for leaf in ("blk", "other") if hasattr(globals()[name](), leaf) for word in ("--leaf", leaf)]
     parts = ["--submodule", "backbone", "--submodule", "head", "--input", "2x3x16x16"] if name == "detector" else []
     if fuseboard_trace.main([f"{os.path.abspath(__file__)}:{name}", "-o", out + ".fxt", *leaves, *parts]):
         raise RuntimeError("it does not trace")
     if name in LEAVES or name == "functions" or parts:
-        recorder = Recorder()
         torch.manual_seed(8)
         x = torch.randn(2, 3, 16, 16) if parts else torch.randn(4, 6)
-        recorder.write("in", x)
-        with torch.no_grad():
-            recorder.write("out", globals()[name]().eval()(x.clone()))
-        numpy.savez(out + ".npz", **recorder.tensors)
+        with Recorder(out) as recorder, torch.no_grad():
+            recorder("in", x)
+            recorder("out", globals()[name]().eval()(x.clone()))
 
 
 def apply_parts(folder, data, out):
