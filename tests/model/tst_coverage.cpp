@@ -195,9 +195,9 @@ private slots:
                 failed(std::string(c.match == Match::Close ? "close: " : "unlike: ") + c.why);
         }
         Row all;
-        std::printf("%-28s %7s %7s %7s %7s %7s\n", "family", "cases", "equal", "1e-6", "unlike", "refused");
+        std::printf("zoo| %-28s %7s %7s %7s %7s %7s\n", "family", "cases", "equal", "1e-6", "unlike", "refused");
         const auto print = [](const std::string &name, const Row &r) {
-            std::printf("%-28s %7d %7d %7d %7d %7d\n", name.c_str(), r.cases, r.equal, r.close, r.unlike, r.refused);
+            std::printf("zoo| %-28s %7d %7d %7d %7d %7d\n", name.c_str(), r.cases, r.equal, r.close, r.unlike, r.refused);
         };
         for (const auto &[name, r] : rows) {
             print(name, r);

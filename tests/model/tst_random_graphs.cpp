@@ -162,8 +162,8 @@ private slots:
             else
                 fail(seed.toInt(), "the code that runs",
                     answers[seed].toString().toUtf8() + "\n" + contents(judge.path(seed + ".py")));
-        qInfo("random graphs, %s: %d graphs of %d nodes in %.1f s; equal to torch: print %d, code --strict-torch %d, code when "
-              "run %d; canonical text parses back %d, archive written again %d, run %d",
+        qInfo("zoo| random graphs, %s: %d graphs of %d nodes in %.1f s; equal to torch: print %d, code --strict-torch %d, "
+              "code when run %d; canonical text parses back %d, archive written again %d, run %d",
             qPrintable(python), count, nodes, double(timer.elapsed()) / 1000, texts, codes, ran, back, archives, values);
         QCOMPARE(failures_, 0);
         QCOMPARE(ran, count);
