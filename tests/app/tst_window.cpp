@@ -7,6 +7,7 @@
 
 #include "app/window/present.h"
 #include "model/text/text.h"
+#include "passes/edits.h"
 #include "tests/app/window_driver.h"
 #include "views/command_palette.h"
 #include "views/empty_state.h"
@@ -29,6 +30,8 @@ private slots:
     void closedDuringCalibration();
     void cancelCalibration();
     void staleCalibration();
+    void trainingMode_data();
+    void trainingMode();
     void commandPalette();
     void unwritableExport();
     void traceWithoutPython();
@@ -161,6 +164,57 @@ void Window::staleCalibration()
     d.doc().convertToInt8();
     QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 1, 60000);
     QVERIFY2(d.failures.first().contains(QLatin1String("head")), qPrintable(d.failures.first()));
+}
+
+void Window::trainingMode_data()
+{
+    QTest::addColumn<QString>("button");
+    QTest::addColumn<bool>("dropoutStays");
+    QTest::newRow("evaluation mode") << QStringLiteral("Evaluation mode") << false;
+    QTest::newRow("all the same") << QStringLiteral("Calibrate all the same") << true;
+}
+
+// A functional dropout that no eval() of the model reaches: calibration waits until a button of Problems says how to go on.
+void Window::trainingMode()
+{
+    QFETCH(QString, button);
+    QFETCH(bool, dropoutStays);
+    Judge judge;
+    const QString source = judge.write(QStringLiteral("net.py"), R"(import torch.nn.functional as F
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 4)
+    def forward(self, x):
+        return self.fc(F.dropout(x, .1))
+def make():
+    return Net().eval()
+)");
+    QVERIFY2(judge.trace(source + QStringLiteral(":make"), QStringLiteral("net.fxt"),
+                 { QStringLiteral("--input"), QStringLiteral("1x6") }),
+        judge.error);
+    QVERIFY2(
+        judge.run({ QStringLiteral("-c"), QStringLiteral("import numpy; numpy.save('x.npy', numpy.ones((8, 6), 'float32'))") }),
+        judge.error);
+    Driver d;
+    QVERIFY(open(d, judge.path(QStringLiteral("net.fxt"))));
+    d.doc().calibrate(judge.path(QStringLiteral("x.npy")));
+    QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 1, 60000);
+    QVERIFY2(d.failures.first().contains(QLatin1String("see Problems")), qPrintable(d.failures.first()));
+    QVERIFY(d.settle());
+    QVERIFY(!d.doc().state().calibration);
+
+    QVERIFY(d.press(button));
+    QVERIFY(d.settle());
+    if (!dropoutStays) { // one step that can be undone; then calibration is free to go
+        QVERIFY(!d.press(button));
+        d.doc().calibrate(judge.path(QStringLiteral("x.npy")));
+    }
+    QTRY_VERIFY_WITH_TIMEOUT(d.doc().state().calibration, 60000);
+    QVERIFY(d.settle());
+    QCOMPARE(d.failures.size(), 1);
+    QCOMPARE(!trainingCalls(*d.doc().graph()).empty(), dropoutStays);
 }
 
 void Window::commandPalette()

@@ -77,6 +77,17 @@ public:
         return true;
     }
 
+    // The button that says this.
+    bool press(const QString &text)
+    {
+        for (QPushButton *button : window.findChildren<QPushButton *>())
+            if (button->isVisible() && button->isEnabled() && button->text() == text) {
+                QTest::mouseClick(button, Qt::LeftButton);
+                return true;
+            }
+        return false;
+    }
+
     void keys(Qt::Key key, Qt::KeyboardModifiers modifiers = Qt::NoModifier)
     {
         window.activateWindow();
