@@ -74,22 +74,27 @@ std::vector<TrainingCall> trainingCalls(const GraphModule &gm);
 // Module.eval() for the whole graph: every module's flag, and the arguments that the trace froze.
 Result<PassReport> evalMode(GraphModule &gm);
 
+// What an edit of EDITS.json may say, as a text for people.
+inline constexpr const char *kEditsHelp = R"(EDITS.json is a list of these, applied in order, all or none:
+  {"op": "replace", "node": N | "nodes": [N..] | "all": OP, "with": OP, "args": {NAME: VALUE}}
+  {"op": "remove", "node": N}
+  {"op": "insert_after", "node": N, "call": OP, "args": {NAME: VALUE}, "users": [N..], "name": NAME}
+  {"op": "rewire", "node": N, "from": N, "to": N}
+  {"op": "set_arg", "node": N, "arg": POSITION | NAME, "value": VALUE}
+  {"op": "set_target", "node": N, "target": OP}
+  {"op": "rename", "node": N, "name": NAME}
+  {"op": "replace_uses", "node": N, "with": N}
+  {"op": "move", "node": N, "before": N}
+  {"op": "extract", "nodes": [N..], "module": PATH, "class": NAME}
+  {"op": "inline", "module": PATH}
+  {"op": "leaf" | "unleaf", "module": PATH}
+  {"op": "eval"}
+  {"op": "fuse"} everything, {"op": "fuse", "nodes": [N..]}
+N is a node's name; OP a function, method or module by PyTorch's name like torch.sigmoid, .relu() or nn.ReLU; VALUE as in JSON.
+)";
+
 // Applies EDITS.json of cli.md: a list of edits in order, all or nothing; errors begin with the edit's number.
-//   {"op": "replace", "node": N | "nodes": [N..] | "all": OP, "with": OP, "args": {NAME: VALUE}}
-//   {"op": "remove", "node": N}
-//   {"op": "insert_after", "node": N, "call": OP, "args": {NAME: VALUE}, "users": [N..], "name": NAME}
-//   {"op": "rewire", "node": N, "from": N, "to": N}
-//   {"op": "set_arg", "node": N, "arg": POSITION | NAME, "value": VALUE}
-//   {"op": "set_target", "node": N, "target": OP}
-//   {"op": "rename", "node": N, "name": NAME}
-//   {"op": "replace_uses", "node": N, "with": N}
-//   {"op": "move", "node": N, "before": N}
-//   {"op": "extract", "nodes": [N..], "module": PATH, "class": NAME}
-//   {"op": "inline", "module": PATH}
-//   {"op": "leaf" | "unleaf", "module": PATH}
-//   {"op": "eval"}
-//   {"op": "fuse"} everything, {"op": "fuse", "nodes": [N..]}
-// N is a node's name, OP what OpRef::parse takes, VALUE an argument as fxt-format.md writes it.
+// OP is what OpRef::parse takes, VALUE an argument as fxt-format.md writes it.
 Result<PassReport> applyEdits(GraphModule &gm, const std::string &json);
 
 } // namespace fb

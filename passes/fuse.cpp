@@ -153,16 +153,17 @@ private:
         return n.op == Opcode::CallMethod ? "." + n.target + "()" : n.target;
     }
     static bool isReluKind(const OpInfo *op) { return op && (op->kind == "relu" || op->kind == "relu_"); }
-    std::string userList(NodeId id) const
+    // Of a value that `next` would take with it.
+    std::string otherUsers(NodeId id, NodeId next) const
     {
         std::string list;
+        size_t count = 0;
         for (NodeId u : g_.users(id))
-            list += (list.empty() ? "" : ", ") + name(u);
-        return list;
-    }
-    std::string manyUsers(NodeId id) const
-    {
-        return "output has " + std::to_string(g_.users(id).size()) + " users (" + userList(id) + ")";
+            if (u != next) {
+                list += (count ? ", " : "") + name(u);
+                ++count;
+            }
+        return "output has " + std::to_string(count) + (count == 1 ? " other user (" : " other users (") + list + ")";
     }
 
     void plan()
@@ -207,8 +208,8 @@ private:
         auto fusable = [&](NodeId u) { return isReLU(u) || (folds && isBatchNorm(u)); };
         const auto &users = g_.users(root);
         if (users.size() > 1) {
-            if (std::any_of(users.begin(), users.end(), fusable))
-                keep(root, "its " + manyUsers(root));
+            if (const auto next = std::find_if(users.begin(), users.end(), fusable); next != users.end())
+                keep(root, "its " + otherUsers(root, *next));
             return chain;
         }
         if (users.empty())
@@ -226,7 +227,7 @@ private:
             if (after.size() > 1) {
                 for (NodeId u : after)
                     if (isReLU(u))
-                        keep(u, name(next) + "'s " + manyUsers(next));
+                        keep(u, name(next) + "'s " + otherUsers(next, u));
                 return chain;
             }
             if (after.empty())

@@ -15,7 +15,7 @@ namespace fb
 
 struct PassItem {
     std::string node; // name of the node (after the pass where it changed, before it where it was kept)
-    std::string what; // "conv1, bn1, relu -> ConvReLU2d", "conv1 kept: its output has 2 users (bn1, add)"
+    std::string what; // "conv1, bn1, relu -> ConvReLU2d", "conv1 kept: its output has 1 other user (add)"
     bool operator==(const PassItem &) const = default;
 };
 

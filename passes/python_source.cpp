@@ -620,7 +620,8 @@ private:
             const Node &n = g_[id];
             const std::string stars = n.target.substr(0, std::min(n.target.find_first_not_of('*'), n.target.size()));
             std::string raw = n.target.substr(stars.size());
-            const bool usable = plainName(raw) && !hidden.contains(raw) && !outside.contains(raw) && local.taken.insert(raw).second;
+            const bool usable
+                = plainName(raw) && !hidden.contains(raw) && !outside.contains(raw) && local.taken.insert(raw).second;
             const std::string name = usable ? raw : local.fresh(raw);
             if (!plainName(raw) || !outside.insert(raw).second)
                 outside.insert(raw = name);
@@ -667,7 +668,9 @@ private:
             do
                 method.insert(0, "_");
             while (gm_.modules.contains(method) || gm_.tensors.contains(method));
-            lines = { "def forward(" + list(self, groups) + "):", "    return " + self + "." + method + "(" + list("", calls) + ")", "" };
+            lines
+                = { "def forward(" + list(self, groups) + "):", "    return " + self + "." + method + "(" + list("", calls) + ")",
+                      "" };
         }
         lines.push_back("def " + method + "(" + list("self", differ ? inner : groups) + "):");
         lines.insert(lines.end(), prologue.begin(), prologue.end());
@@ -834,7 +837,8 @@ private:
             std::string shape;
             for (int64_t s : (*t)->sizes)
                 shape += std::to_string(s) + ", ";
-            return add("constant_0", "torch.empty((" + shape + "), dtype=torch." + std::string(dtypeName((*t)->dtype)) + ")", *t, false);
+            return add(
+                "constant_0", "torch.empty((" + shape + "), dtype=torch." + std::string(dtypeName((*t)->dtype)) + ")", *t, false);
         };
         for (Arg &a : n.args)
             a = toBuffer(a);
@@ -1199,8 +1203,7 @@ private:
         for (const auto &[name, e] : gm_.tensors) {
             const ModuleInfo *owner = gm_.modules.find(parentPath(name));
             if (!inStateDict(*e) || !isFloatingPoint(e->tensor->dtype) || below(name) || !owner
-                || (owner->kind != ModuleKind::Nn && owner->kind != ModuleKind::Container)
-                || isQuantizedWeight(*owner))
+                || (owner->kind != ModuleKind::Nn && owner->kind != ModuleKind::Container) || isQuantizedWeight(*owner))
                 continue;
             const auto [it, fresh] = first.try_emplace(e->tensor.get(), name);
             if (fresh)
@@ -1283,6 +1286,8 @@ private:
         out += "\nload() gives the model in eval mode with the weights of weights.pt; `python model.py` checks it against a "
                "stored sample.\n\"\"\"\n";
         out += "import os\n";
+        if (!options_.engine.empty())
+            out += "import warnings\n";
         for (const std::string &line : imports_)
             if (line.starts_with("import "))
                 out += line + "\n";
@@ -1454,11 +1459,16 @@ class QuantizedWeight(nn.Module):
             setattr(model.get_submodule(owner), last, value)
 )";
         out += "    return model.eval()\n";
+        const std::string read = R"(torch.load(os.path.join(HERE, "weights.pt"), map_location="cpu", weights_only=True))";
+        out += "\n\ndef weights():\n";
+        if (options_.engine.empty())
+            out += "    return " + read + "\n";
+        else
+            out += R"(    with warnings.catch_warnings():     # torch's own, about how it reads quantized tensors
+        warnings.filterwarnings("ignore", "TypedStorage|torch.quantize_per_tensor")
+        return )"
+                + read + "\n";
         out += R"(
-
-def weights():
-    return torch.load(os.path.join(HERE, "weights.pt"), map_location="cpu", weights_only=True)
-
 
 def tensors(value):
     """The tensors of a result, in order."""

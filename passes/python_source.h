@@ -13,7 +13,8 @@ namespace fb
 // A module of an int8 graph that holds a packed weight, and scale and zero point of what it gives.
 inline bool isQuantizedWeight(const ModuleInfo &m)
 {
-    return m.className.find(".quantized.modules.") != std::string::npos && m.className.find(".functional_modules.") == std::string::npos;
+    return m.className.find(".quantized.modules.") != std::string::npos
+        && m.className.find(".functional_modules.") == std::string::npos;
 }
 
 inline bool inStateDict(const TensorEntry &e)

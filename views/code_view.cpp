@@ -84,8 +84,12 @@ void CodeView::setLines(const std::vector<CodeLine> &lines)
     }
     text.chop(1); // no empty last line
     if (text != text_) {
+        const auto forward
+            = std::find_if(lines.begin(), lines.end(), [](const CodeLine &l) { return l.text.starts_with("def "); });
+        const long top = !text_.isEmpty() ? editor_->SendScintilla(Sci::SCI_GETFIRSTVISIBLELINE)
+            : forward != lines.end()      ? long(forward - lines.begin())
+                                          : 0;
         text_ = text;
-        const long top = editor_->SendScintilla(Sci::SCI_GETFIRSTVISIBLELINE);
         // Straight to Scintilla: QScintilla's setText would convert to QString and back.
         editor_->SendScintilla(Sci::SCI_SETREADONLY, 0L);
         editor_->SendScintilla(Sci::SCI_SETTEXT, text.constData());

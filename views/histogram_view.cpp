@@ -70,7 +70,6 @@ public:
         axisRect()->setRangeDrag(Qt::Horizontal);
         axisRect()->setRangeZoom(Qt::Horizontal);
         setNotAntialiasedElement(QCP::aePlottables);
-        yAxis->setLabel(HistogramView::tr("values per bin"));
         yAxis->setNumberFormat("gb");
         yAxis->setNumberPrecision(4);
         xAxis->setNumberPrecision(5);
@@ -165,6 +164,7 @@ protected:
     void resizeEvent(QResizeEvent *event) override
     {
         QCustomPlot::resizeEvent(event);
+        yAxis->setLabel(height() < 120 ? QString() : HistogramView::tr("values per bin")); // not a part of it
         fitTicks();
         bin();
     }
@@ -639,7 +639,7 @@ void HistogramView::showLarge(NodeId node)
     QString facts = tr("%1, %2 values, min %3, max %4, mean %5")
                         .arg(h->dtype, countText(qint64(h->count)), numberText(h->min), numberText(h->max), numberText(h->mean));
     if (h->hasRange)
-        facts += '\n'
+        facts += ";  "
             + tr("%1: scale %2, zero point %3")
                   .arg(h->observer.isEmpty() ? tr("Range") : h->observer, numberText(h->scale, 6))
                   .arg(h->zeroPoint);

@@ -5,7 +5,10 @@
 #include <QGridLayout>
 #include <QLabel>
 #include <QRegularExpression>
+#include <QTextBrowser>
+#include <QUrl>
 #include <QVBoxLayout>
+#include <cmath>
 #include <map>
 
 #include "model/ir/ops.h"
@@ -35,8 +38,43 @@ QString shapeText(const std::vector<int64_t> &shape)
 
 QString link(const QString &target, const QString &text)
 {
-    return QStringLiteral("<a href=\"%1\">%2</a>").arg(target.toHtmlEscaped(), text.toHtmlEscaped());
+    return QStringLiteral("<a href=\"%1\">%2</a>")
+        .arg(QString::fromLatin1(QUrl::toPercentEncoding(target, ":/")), text.toHtmlEscaped());
 }
+
+// Rich text as high as its words need, which breaks a name that is longer than a line rather than hide its end.
+class WrappedText : public QTextBrowser
+{
+public:
+    WrappedText(const QString &html, const QFont &font, QWidget *parent)
+        : QTextBrowser(parent)
+    {
+        setFrameShape(QFrame::NoFrame);
+        setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+        setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+        viewport()->setAutoFillBackground(false);
+        setWordWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
+        setOpenLinks(false);
+        document()->setDocumentMargin(0);
+        document()->setDefaultFont(font);
+        setHtml(html);
+        setMinimumWidth(1);
+        QSizePolicy policy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+        policy.setHeightForWidth(true);
+        setSizePolicy(policy);
+    }
+
+    int heightForWidth(int width) const override
+    {
+        document()->setTextWidth(width);
+        return int(std::ceil(document()->size().height()));
+    }
+    QSize sizeHint() const override { return { width(), heightForWidth(width()) }; }
+    QSize minimumSizeHint() const override { return { 1, QFontMetrics(document()->defaultFont()).height() }; }
+
+protected:
+    void wheelEvent(QWheelEvent *event) override { event->ignore(); } // the inspector scrolls, not its rows
+};
 
 QString nodeLink(const Graph &graph, NodeId id)
 {
@@ -124,25 +162,15 @@ public:
         label->setFixedWidth(LabelWidth);
         label->setWordWrap(true);
         label->setAlignment(Qt::AlignLeft | Qt::AlignTop);
-        auto *value = new QLabel(this);
-        value->setTextFormat(Qt::RichText);
-        value->setText(html);
-        value->setWordWrap(true);
-        value->setAlignment(Qt::AlignLeft | Qt::AlignTop);
-        value->setMinimumWidth(1);
-        QSizePolicy policy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-        policy.setHeightForWidth(true); // word wrap asks for it, a new policy forgets it
-        value->setSizePolicy(policy);
+        auto *value = new WrappedText(html, code ? Theme::monospace(kSmallPixels) : font(), this);
         value->setAccessibleName(name);
         const bool links = html.contains("<a href");
         value->setTextInteractionFlags(Qt::TextSelectableByMouse
             | (links ? Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard : Qt::NoTextInteraction));
-        if (links)
-            value->setFocusPolicy(Qt::StrongFocus);
-        if (code)
-            value->setFont(Theme::monospace(kSmallPixels));
+        value->setFocusPolicy(links ? Qt::StrongFocus : Qt::ClickFocus);
         label->setBuddy(value);
-        connect(value, &QLabel::linkActivated, inspector_, &Inspector::follow);
+        connect(value, &QTextBrowser::anchorClicked, inspector_,
+            [this](const QUrl &url) { inspector_->follow(QUrl::fromPercentEncoding(url.toEncoded())); });
         grid_->addWidget(label, grid_->rowCount(), 0, Qt::AlignTop);
         grid_->addWidget(value, grid_->rowCount() - 1, 1);
         lines_ += name + ": " + plain(html) + '\n';

@@ -43,8 +43,7 @@ RulesView::RulesView(QWidget *parent)
     table_->verticalHeader()->hide();
     table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 8);
     table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-    for (int column : { PatternColumn, EffectColumn })
-        table_->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Stretch);
+    table_->horizontalHeader()->setSectionResizeMode(PatternColumn, QHeaderView::Stretch);
     table_->horizontalHeader()->setHighlightSections(false);
     table_->setSelectionBehavior(QAbstractItemView::SelectRows);
     table_->setSelectionMode(QAbstractItemView::SingleSelection);
@@ -59,6 +58,7 @@ RulesView::RulesView(QWidget *parent)
     auto *top = new QHBoxLayout;
     top->setContentsMargins(8, 6, 8, 4);
     top->addWidget(label);
+    top->addSpacing(4);
     top->addWidget(backend_);
     top->addStretch();
     top->addWidget(remove_);

@@ -55,8 +55,10 @@ void addPassCommands(Program &program)
             ? program.add<PassOptions>("edit", "apply a list of edits, all or none", runEdit)
             : program.add<PassOptions>("fuse", "fuse convolutions, BatchNorm and activations where that is right", runFuse);
         c->add_option("FILE", o->file)->required();
-        if (edit)
+        if (edit) {
             c->add_option("--apply", o->edits, "EDITS.json")->required();
+            c->footer(kEditsHelp);
+        }
         c->add_option("-o", o->output, "OUT.fxt")->required();
         c->add_flag("--json", o->json, "the report as one JSON document");
     }

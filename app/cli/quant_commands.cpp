@@ -86,6 +86,17 @@ Result<Calibration> collect(const Prepared &model, const QuantOptions &o, const 
     return calibrate(model.graph, *data, options);
 }
 
+// What calibration met and kept out of the ranges, a line each.
+std::string keptOutText(const Calibration &c)
+{
+    std::string text;
+    for (const auto &[name, s] : c.nodes)
+        if (const uint64_t lost = s.nan + s.positiveInf + s.negativeInf)
+            text += name + ": " + std::to_string(lost)
+                + (lost == 1 ? " value is nan or inf and was kept out\n" : " values are nan or inf and were kept out\n");
+    return text;
+}
+
 Status runCalibrate(const QuantOptions &o, const Common &common)
 {
     Result<Prepared> model = prepare(o);
@@ -97,20 +108,18 @@ Status runCalibrate(const QuantOptions &o, const Common &common)
     if (Status written = writeStats(*c, o.output); !written)
         return written;
     Json nodes = Json::object();
-    std::string flagged;
     for (const auto &[name, s] : c->nodes) {
         nodes[name] = { { "count", s.count }, { "min", s.min }, { "max", s.max }, { "mean", s.mean() } };
-        const uint64_t lost = s.nan + s.positiveInf + s.negativeInf;
-        if (lost) {
+        if (s.nan || s.positiveInf || s.negativeInf) {
             nodes[name]["nan"] = s.nan;
             nodes[name]["inf"] = s.positiveInf + s.negativeInf;
-            flagged += name + ": " + std::to_string(lost) + " values are nan or inf and were kept out\n";
         }
     }
     if (o.json)
         print(Json{ { "samples", c->samples }, { "batches", c->batches }, { "nodes", nodes } });
     else
-        print(std::to_string(c->samples) + " samples, " + std::to_string(c->nodes.size()) + " observed values\n" + flagged);
+        print(
+            std::to_string(c->samples) + " samples, " + std::to_string(c->nodes.size()) + " observed values\n" + keptOutText(*c));
     return {};
 }
 
@@ -305,15 +314,15 @@ std::string resultText(const ExportRequest &request)
             ++int8;
         else if (row.staysFloat())
             kept += "  " + row.reason + "\n";
-    std::string out = std::to_string(int8) + " nodes in int8 for " + request.config.backend + "\n";
+    std::string out = std::to_string(int8) + (int8 == 1 ? " node" : " nodes") + " in int8 for " + request.config.backend + "\n";
+    if (request.calibration)
+        out += keptOutText(*request.calibration);
     if (!kept.empty())
         out += "float:\n" + kept;
     if (const auto &e = request.evaluation) {
         if (e->accuracyFloat >= 0)
             out += "top-1 on " + e->data + ": float " + percent(e->accuracyFloat) + ", int8 " + percent(e->accuracyInt8) + "\n";
-        char text[64];
-        std::snprintf(text, sizeof text, "SQNR of the outputs: %.1f dB\n", e->sqnrDb);
-        out += text;
+        out += "SQNR of the outputs: " + decibelText(e->sqnrDb) + "\n";
     }
     return out;
 }

@@ -315,12 +315,12 @@ void GraphDocument::evaluate(const QString &dataPath)
                 history_[current_].state = next; // a figure about this state, not another state
                 emit changed();
                 emit done(name,
-                    e.accuracyFloat < 0 ? tr("outputs: SQNR %1 dB; the data has no labels").arg(e.sqnrDb, 0, 'f', 1)
-                                        : tr("float %1 %, int8 %2 %, %3 samples, SQNR %4 dB")
+                    e.accuracyFloat < 0 ? tr("outputs: SQNR %1; the data has no labels").arg(qs(decibelText(e.sqnrDb)))
+                                        : tr("float %1 %, int8 %2 %, %3 samples, SQNR %4")
                                               .arg(e.accuracyFloat * 100, 0, 'f', 2)
                                               .arg(e.accuracyInt8 * 100, 0, 'f', 2)
                                               .arg(e.samples)
-                                              .arg(e.sqnrDb, 0, 'f', 1));
+                                              .arg(qs(decibelText(e.sqnrDb))));
             });
         });
 }
@@ -428,8 +428,9 @@ void GraphDocument::updateProblems()
                 list.append({ Problem::Warning, qs(w.node.empty() ? w.module : w.node), qs(w.message), {}, {}, {}, {} });
         const auto training = trainingCalls(*s.graph);
         if (!training.empty() && !waitingData_.isEmpty() && !trainingAccepted_)
-            list.append({ Problem::Note, {}, tr("calibration waits: %1 act as in training").arg(nodesText(qsizetype(training.size()))),
-                {}, tr("Calibrate all the same"), QStringLiteral("calibrate-in-training"), {} });
+            list.append(
+                { Problem::Note, {}, tr("calibration waits: %1 act as in training").arg(nodesText(qsizetype(training.size()))),
+                    {}, tr("Calibrate all the same"), QStringLiteral("calibrate-in-training"), {} });
         for (const TrainingCall &c : training)
             list.append({ Problem::Warning, qs(c.node), qs(c.message), {}, tr("Evaluation mode"), QStringLiteral("eval"), {} });
         for (const NotExecutable &n : notExecutable(*s.graph))

@@ -154,6 +154,14 @@ void SignalToNoise::add(const Arg &reference, const Arg &value)
     }
 }
 
+std::string decibelText(double sqnrDb)
+{
+    char text[32] = "no error";
+    if (std::isfinite(sqnrDb))
+        std::snprintf(text, sizeof text, "%.1f dB", sqnrDb);
+    return text;
+}
+
 double SignalToNoise::decibels() const
 {
     return noise_ > 0 ? 10 * std::log10(signal_ / noise_) : INFINITY;

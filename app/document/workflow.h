@@ -21,6 +21,8 @@ struct Evaluation {
     std::string data; // the file's name
 };
 
+std::string decibelText(double sqnrDb); // "30.3 dB"; "no error" where nothing differs
+
 // SQNR of values against reference values, over everything that is added.
 class SignalToNoise
 {

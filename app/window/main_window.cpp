@@ -118,9 +118,10 @@ MainWindow::MainWindow(QWidget *parent)
     connectViews();
     connectDocument();
     resize(1280, 800);
+    layout()->activate();
     resizeDocks({ treeDock_, rulesDock_ }, { 420, 200 }, Qt::Vertical);
     resizeDocks({ treeDock_, inspectorDock_ }, { 250, 280 }, Qt::Horizontal);
-    resizeDocks({ codeDock_ }, { 280 }, Qt::Vertical);
+    resizeDocks({ codeDock_ }, { 250 }, Qt::Vertical);
     firstState_ = saveState();
     QSettings settings;
     restoreGeometry(settings.value(QStringLiteral("geometry")).toByteArray());
@@ -585,10 +586,11 @@ void MainWindow::refreshStatus()
         facts << tr("int8, %1").arg(qs(doc_.state().config.backend));
     if (const auto &e = doc_.state().evaluation; e && e->accuracyFloat >= 0)
         facts << tr("top-1 float %1 %, int8 %2 %").arg(e->accuracyFloat * 100, 0, 'f', 2).arg(e->accuracyInt8 * 100, 0, 'f', 2);
-    facts_->setText(facts.join(QStringLiteral("  |  ")));
-    selectionText_->setText(selected_.isEmpty() ? QString()
-            : selected_.size() == 1             ? qs(gm.graph[selected_.first()].name)
-                                                : tr("%1 selected").arg(selected_.size()));
+    facts_->setText(facts.join(QStringLiteral("  |  ")) + QStringLiteral("  |"));
+    selectionText_->setText(selected_.isEmpty()
+            ? QString()
+            : (selected_.size() == 1 ? qs(gm.graph[selected_.first()].name) : tr("%1 selected").arg(selected_.size()))
+                + QStringLiteral("  |"));
 }
 
 void MainWindow::select(const QList<NodeId> &nodes, QObject *from)
@@ -611,8 +613,10 @@ void MainWindow::select(const QList<NodeId> &nodes, QObject *from)
         if (nodes.size() != 1)
             histograms_->showWall();
     }
-    if (nodes.size() == 1 && doc_.isOpen())
-        tree_->setCurrent(qs(doc_.graph()->graph[nodes.first()].modulePath()));
+    if (nodes.size() == 1 && doc_.isOpen()) {
+        const Node &n = doc_.graph()->graph[nodes.first()];
+        tree_->setCurrent(qs(n.op == Opcode::CallModule ? n.target : n.modulePath()));
+    }
     refreshStatus();
     selecting_ = false;
 }

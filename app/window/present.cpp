@@ -433,7 +433,7 @@ StepState presentStep(const GraphDocument &doc, StepRow::Step step)
                 : s.edits.size() == 1 ? GraphDocument::tr("1 edit")
                                       : GraphDocument::tr("%1 edits").arg(s.edits.size()));
     case StepRow::Configure:
-        return done(doc.plan() || doc.isInt8(),
+        return done(s.calibration || doc.isInt8() || s.config != QuantConfig(),
             GraphDocument::tr("Backend %1; what runs in int8 and what stays float").arg(qs(s.config.backend)));
     case StepRow::Calibrate: {
         for (const JobInfo &j : doc.jobs()->list())

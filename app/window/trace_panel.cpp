@@ -19,6 +19,7 @@
 #include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QScrollArea>
 #include <QSettings>
 #include <QShortcut>
@@ -51,6 +52,13 @@ template <class Widget> Widget *named(Widget *widget, const char *name, const QS
     widget->setObjectName(QLatin1String(name));
     widget->setAccessibleName(accessible);
     return widget;
+}
+
+// What the tracer says to a person at a terminal, without the options to type: here they are buttons.
+QString withoutOptions(QString message)
+{
+    static const QRegularExpression options(QStringLiteral(" \\(--[^)]*\\)"));
+    return message.remove(options);
 }
 
 QWidget *row(std::initializer_list<QWidget *> widgets)
@@ -511,7 +519,7 @@ void TracePanel::showProblems(const TraceResult &result)
         auto *box = new QFrame;
         box->setFrameShape(QFrame::StyledPanel);
         auto *layout = new QVBoxLayout(box);
-        layout->addWidget(wrapped(p.where() + QLatin1Char('\n') + p.message, QStringLiteral("traceProblem")));
+        layout->addWidget(wrapped(p.where() + QLatin1Char('\n') + withoutOptions(p.message), QStringLiteral("traceProblem")));
         if (!p.source.isEmpty()) {
             auto *line = wrapped(p.source.trimmed(), QStringLiteral("traceLine"));
             line->setFont(Theme::monospace(12));

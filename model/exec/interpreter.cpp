@@ -634,8 +634,7 @@ struct Interpreter::Impl {
                 }
             }
             const ModuleInfo *m = gm.moduleOf(n);
-            changesInPlace |= mutatesInput(gm, n)
-                || (n.op == Opcode::CallFunction && isUsersFunction(n.target))
+            changesInPlace |= mutatesInput(gm, n) || (n.op == Opcode::CallFunction && isUsersFunction(n.target))
                 || (m
                     && (m->kind == ModuleKind::Script || m->kind == ModuleKind::Opaque || m->kind == ModuleKind::Graph
                         || m->training));

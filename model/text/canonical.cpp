@@ -483,7 +483,7 @@ private:
             return number();
         }
         expect("(");
-        Arg v = name == "size"                    ? sizeValue()
+        Arg v = name == "size"                   ? sizeValue()
             : name == "slice" || name == "range" ? sliceValue(name == "range")
             : name == "named"                    ? namedTuple()
                                                  : flatValue(name, begin);

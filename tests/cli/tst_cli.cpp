@@ -415,6 +415,10 @@ private slots:
         QCOMPARE(x[QLatin1String("nan")].toInt(), 1);
         QCOMPARE(x[QLatin1String("inf")].toInt(), 1);
         QCOMPARE(x[QLatin1String("max")].toDouble(), 0.5);
+        const Ran quantized = cli({ QStringLiteral("quantize"), demo_, QStringLiteral("--stats"), QStringLiteral("nan.stats"),
+            QStringLiteral("-o"), QStringLiteral("nan_int8") });
+        QCOMPARE(quantized.code, 0);
+        QVERIFY2(quantized.out.contains("\nx: 2 values are nan or inf and were kept out\n"), quantized.out);
     }
 
     void quantizeAndExport()

@@ -190,9 +190,9 @@ private slots:
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("kept");
         QTest::newRow("FU-02 three") << "users_three"
-                                     << "c kept: its output has 3 users (b, relu, output)";
+                                     << "c kept: its output has 2 other users (relu, output)";
         QTest::newRow("FU-02 residual") << "users_residual"
-                                        << "c kept: its output has 2 users (relu, add)";
+                                        << "c kept: its output has 1 other user (add)";
         QTest::newRow("FU-03") << "bn_before_conv"
                                << "b kept: it stands before c, which pads with zeros after it";
         QTest::newRow("FU-07 torch.relu") << "spelled_torch"
@@ -255,7 +255,7 @@ private slots:
         GraphModule users = read("users_residual");
         auto refused = fuseSelection(users, { users.graph.find("c"), users.graph.find("relu") });
         QVERIFY(!refused.ok());
-        QCOMPARE(refused.message().c_str(), "nothing in the selection fuses: c kept: its output has 2 users (relu, add)");
+        QCOMPARE(refused.message().c_str(), "nothing in the selection fuses: c kept: its output has 1 other user (add)");
     }
 };
 

@@ -20,6 +20,7 @@
 #include <QTableView>
 #include <QTableWidget>
 #include <QTest>
+#include <QTextBrowser>
 #include <QToolButton>
 #include <QTreeView>
 #include <QVBoxLayout>
@@ -405,16 +406,15 @@ private slots:
             QVERIFY2(inspector.text().contains(line), qPrintable(inspector.text()));
         QVERIFY(!inspector.text().contains("late"));
 
-        const auto value = [&](const QString &name) -> QLabel * {
-            for (auto *label : inspector.widget()->findChildren<QLabel *>())
-                if (label->accessibleName() == name)
-                    return label;
-            return nullptr;
+        const auto click = [&](const QString &name) {
+            for (auto *row : inspector.widget()->findChildren<QTextBrowser *>())
+                if (row->accessibleName() == name)
+                    QTest::mouseClick(row->viewport(), Qt::LeftButton, {}, { 6, row->height() / 2 });
         };
-        QTest::mouseClick(value("users"), Qt::LeftButton, {}, { 6, value("users")->height() / 2 });
+        click("users");
         QTRY_COMPARE(activated.size(), 1);
         QCOMPARE(activated.last().first().value<NodeId>(), gm->graph.find("layer1_relu"));
-        QTest::mouseClick(value("source"), Qt::LeftButton, {}, { 6, value("source")->height() / 2 });
+        click("source");
         QTRY_COMPARE(source.size(), 1);
         QCOMPARE(source.last(), (QList<QVariant>{ "/home/me/net.py", 21 }));
         auto *box = inspector.findChild<QCheckBox *>("keepFloat");
