@@ -355,6 +355,7 @@ private:
     {
         const Json::Array &nodes = doc.at("nodes", "graph.json").list("\"nodes\"");
         Names names; // no id yet: stands further down
+        names.reserve(nodes.size());
         for (size_t i = 0; i < nodes.size(); ++i) {
             const std::string &name
                 = nodes[i].at("name", "node " + std::to_string(i)).text("the name of node " + std::to_string(i));
@@ -364,6 +365,7 @@ private:
                 throw FormatError(where + "two nodes are named " + name + "; trace the model again");
         }
         std::map<std::string, std::shared_ptr<const ModuleStack>> stacks;
+        std::shared_ptr<const ModuleStack> lastStack;
         std::shared_ptr<const SourceLine> lastSource;
         for (const Json &j : nodes) {
             Node n;
@@ -390,7 +392,7 @@ private:
             n.typeText = j.textOr("type_text");
             if (Kwargs metadata = keywords(j.find("meta"), {}, what); !metadata.empty())
                 n.metadata = std::make_shared<const Kwargs>(std::move(metadata));
-            n.stack = stack(j, gm, what, stacks);
+            n.stack = stack(j, gm, what, stacks, lastStack);
             if (const Json *s = j.find("source")) {
                 const Json *line = s->find("line");
                 SourceLine source{ s->textOr("file"), line ? int(line->integer("the line of " + what)) : 0, s->textOr("code"),
@@ -407,9 +409,9 @@ private:
         }
     }
 
-    // Nodes of one module call share one stack.
+    // Nodes of one module call share one stack, and most often it is the stack of the node before.
     static std::shared_ptr<const ModuleStack> stack(const Json &j, const GraphModule &gm, const std::string &what,
-        std::map<std::string, std::shared_ptr<const ModuleStack>> &known)
+        std::map<std::string, std::shared_ptr<const ModuleStack>> &known, std::shared_ptr<const ModuleStack> &last)
     {
         ModuleStack frames;
         std::string key;
@@ -426,12 +428,14 @@ private:
         }
         if (frames.empty())
             return nullptr;
+        if (last && *last == frames)
+            return last;
         for (const ModuleFrame &f : frames)
             key += f.path + '\n' + f.className + '\n' + std::to_string(f.call) + '\n';
         auto &shared = known[key];
         if (!shared)
             shared = std::make_shared<const ModuleStack>(std::move(frames));
-        return shared;
+        return last = shared;
     }
 
     Json document_;

@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -14,13 +15,14 @@
 namespace fb::io
 {
 
-// Receives nlohmann's parse events. The path from the root to the open container is a stack of pointers: a container's
-// children move only while it is itself the innermost one, so the pointers stay good.
+// Receives nlohmann's parse events. The children of all open containers wait on two stacks; a container is made when it closes,
+// with room for exactly what it holds.
 class Builder
 {
 public:
-    Json root;
     std::string problem;
+
+    Json root() { return std::move(items_.back()); }
 
     bool null() { return put({}); }
     bool boolean(bool v) { return put(v); }
@@ -32,15 +34,29 @@ public:
     bool number_float(double v, const std::string &) { return put(v); }
     bool string(std::string &v) { return put(std::move(v)); }
     bool binary(nlohmann::json::binary_t &) { return false; }
-    bool start_object(size_t) { return open(Json::Object{}); }
-    bool start_array(size_t) { return open(Json::Array{}); }
+    bool start_object(size_t) { return open(); }
+    bool start_array(size_t) { return open(); }
     bool key(std::string &v)
     {
-        std::get<Json::Object>(open_.back()->value_).emplace_back(std::move(v), Json());
+        keys_.push_back(std::move(v));
         return true;
     }
-    bool end_object() { return close(); }
-    bool end_array() { return close(); }
+    bool end_object()
+    {
+        const size_t first = open_.back();
+        Json::Object members;
+        members.reserve(items_.size() - first);
+        const size_t firstKey = keys_.size() - (items_.size() - first);
+        for (size_t i = first; i < items_.size(); ++i)
+            members.emplace_back(std::move(keys_[firstKey + i - first]), std::move(items_[i]));
+        keys_.resize(firstKey);
+        return close(std::move(members));
+    }
+    bool end_array()
+    {
+        const auto first = items_.begin() + std::ptrdiff_t(open_.back());
+        return close(Json::Array(std::make_move_iterator(first), std::make_move_iterator(items_.end())));
+    }
     bool parse_error(size_t position, const std::string &, const nlohmann::json::exception &)
     {
         problem = "is not valid JSON at byte " + std::to_string(position);
@@ -48,39 +64,30 @@ public:
     }
 
 private:
-    Json *slot(Json v)
-    {
-        if (open_.empty()) {
-            root = std::move(v);
-            return &root;
-        }
-        if (auto *items = std::get_if<Json::Array>(&open_.back()->value_))
-            return &items->emplace_back(std::move(v));
-        Json &member = std::get<Json::Object>(open_.back()->value_).back().second;
-        member = std::move(v);
-        return &member;
-    }
     bool put(Json v)
     {
-        slot(std::move(v));
+        items_.push_back(std::move(v));
         return true;
     }
-    bool open(Json v)
+    bool open()
     {
         if (open_.size() >= size_t(Json::kMaxDepth)) {
             problem = "is nested more than " + std::to_string(Json::kMaxDepth) + " deep";
             return false;
         }
-        open_.push_back(slot(std::move(v)));
+        open_.push_back(items_.size());
         return true;
     }
-    bool close()
+    bool close(Json container)
     {
+        items_.resize(open_.back());
         open_.pop_back();
-        return true;
+        return put(std::move(container));
     }
 
-    std::vector<Json *> open_;
+    std::vector<Json> items_;
+    std::vector<std::string> keys_;
+    std::vector<size_t> open_; // where the children of each open container begin in items_
 };
 
 Json parseJson(std::string_view text)
@@ -88,7 +95,7 @@ Json parseJson(std::string_view text)
     Builder builder;
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
         throw FormatError(builder.problem);
-    return std::move(builder.root);
+    return builder.root();
 }
 
 const Json *Json::find(std::string_view key) const
@@ -147,7 +154,11 @@ const Json &Json::at(std::string_view key, std::string_view what) const
 std::string Json::textOr(std::string_view key, std::string_view fallback) const
 {
     const Json *v = find(key);
-    return v ? v->text("\"" + std::string(key) + "\"") : std::string(fallback);
+    if (!v)
+        return std::string(fallback);
+    if (const auto *text = v->as<std::string>())
+        return *text;
+    throw FormatError("\"" + std::string(key) + "\" is not a string");
 }
 
 bool Json::boolOr(std::string_view key, bool fallback) const

@@ -145,8 +145,8 @@ const std::vector<NodeId> &Graph::users(NodeId id) const
 
 NodeId Graph::find(std::string_view name) const
 {
-    auto it = names_.find(std::string(name));
-    return it == names_.end() ? NodeId{} : it->second;
+    auto it = names().ids.find(std::string(name));
+    return it == names().ids.end() ? NodeId{} : it->second;
 }
 
 std::vector<NodeId> Graph::inputs(NodeId id) const
@@ -196,14 +196,15 @@ std::string Graph::uniqueName(std::string_view wanted) const
 {
     std::string candidate = toIdentifier(wanted);
     const bool illegal = isIllegalName(candidate);
-    if (!illegal && !names_.contains(candidate))
+    const auto &[ids, counts] = names();
+    if (!illegal && !ids.contains(candidate))
         return candidate;
     const std::string base = splitName(candidate).base;
-    const auto count = nameCounts_.find(base);
-    uint64_t number = count == nameCounts_.end() ? 0 : count->second;
+    const auto count = counts.find(base);
+    uint64_t number = count == counts.end() ? 0 : count->second;
     do
         candidate = base + "_" + std::to_string(++number);
-    while (names_.contains(candidate));
+    while (ids.contains(candidate));
     return candidate;
 }
 
@@ -213,6 +214,21 @@ Node &Graph::edit(NodeId id)
     if (slot.use_count() > 1)
         slot = std::make_shared<Node>(*slot);
     return *slot;
+}
+
+const Graph::Names &Graph::names() const
+{
+    static const Names none;
+    return names_ ? *names_ : none;
+}
+
+Graph::Names &Graph::editNames()
+{
+    if (!names_)
+        names_ = std::make_shared<Names>();
+    else if (names_.use_count() > 1)
+        names_ = std::make_shared<Names>(*names_);
+    return *names_;
 }
 
 void Graph::link(const Node &n)
@@ -235,16 +251,17 @@ NodeId Graph::insertAt(size_t index, Node n, bool keepId)
     if (!keepId)
         n.id = NodeId{ nextId_ };
     reserveIds(n.id.value + 1);
-    if (!isIdentifier(n.name) || isIllegalName(n.name) || names_.contains(n.name))
+    if (!isIdentifier(n.name) || isIllegalName(n.name) || names().ids.contains(n.name))
         n.name = uniqueName(candidateName(n));
     if (nodes_.size() <= n.id.value) {
         nodes_.resize(n.id.value + 1);
         users_.resize(n.id.value + 1);
     }
     const NodeId id = n.id;
-    names_[n.name] = id;
+    Names &known = editNames();
+    known.ids[n.name] = id;
     if (NameParts parts = splitName(n.name); parts.number)
-        nameCounts_[std::move(parts.base)] = *parts.number;
+        known.counts[std::move(parts.base)] = *parts.number;
     nodes_[id.value] = std::make_shared<Node>(std::move(n));
     order_.insert(order_.begin() + std::ptrdiff_t(index), id);
     if (positionsValid_ && index + 1 == order_.size()) {
@@ -297,7 +314,7 @@ Status Graph::erase(const std::vector<NodeId> &ids)
         std::erase_if(order_, [&](NodeId id) { return going.contains(id); });
     for (NodeId id : going) {
         unlink(node(id));
-        names_.erase(node(id).name);
+        editNames().ids.erase(node(id).name);
     }
     for (NodeId id : going) {
         users_[id.value].clear();
@@ -343,9 +360,9 @@ Status Graph::rename(NodeId id, std::string_view name)
             + "\": it is not a free Python identifier" };
     if (find(name))
         return Error{ "cannot rename " + node(id).name + " to " + std::string(name) + ": another node has that name" };
-    names_.erase(node(id).name);
+    editNames().ids.erase(node(id).name);
     edit(id).name = name;
-    names_[std::string(name)] = id;
+    editNames().ids[std::string(name)] = id;
     return {};
 }
 

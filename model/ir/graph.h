@@ -118,7 +118,13 @@ public:
     bool operator==(const Graph &other) const; // same nodes in the same order; ids and users do not count
 
 private:
+    struct Names {
+        std::unordered_map<std::string, NodeId> ids;
+        std::unordered_map<std::string, uint64_t> counts; // the last number given for "add" in add_1, add_2, as torch counts
+    };
     Node &edit(NodeId id);
+    const Names &names() const;
+    Names &editNames();
     void link(const Node &n);
     void unlink(const Node &n);
     NodeId insertAt(size_t index, Node n, bool keepId);
@@ -126,8 +132,7 @@ private:
     std::vector<NodeId> order_;
     std::vector<std::shared_ptr<Node>> nodes_; // by id; null where free
     std::vector<std::vector<NodeId>> users_; // by id
-    std::unordered_map<std::string, NodeId> names_;
-    std::unordered_map<std::string, uint64_t> nameCounts_; // the last number given for "add" in add_1, add_2, as torch counts
+    std::shared_ptr<Names> names_; // shared between copies until one of them changes a name; null: none yet
     mutable std::vector<uint32_t> positions_; // by id; valid while positionsValid_
     mutable bool positionsValid_ = false;
     uint32_t nextId_ = 1;

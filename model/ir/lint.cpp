@@ -1,6 +1,7 @@
 #include "model/ir/lint.h"
 
-#include <set>
+#include <string_view>
+#include <unordered_set>
 
 namespace fb
 {
@@ -9,8 +10,9 @@ std::vector<LintProblem> lint(const GraphModule &gm)
 {
     std::vector<LintProblem> problems;
     const Graph &g = gm.graph;
-    std::set<std::string> names;
-    std::set<NodeId> defined;
+    std::unordered_set<std::string_view> names;
+    names.reserve(g.size());
+    std::vector<bool> defined(g.nextId()); // by id
     bool sawOutput = false;
 
     // Placeholders may stand between other nodes: torch.fx checks a fixed argument right after its placeholder.
@@ -24,7 +26,7 @@ std::vector<LintProblem> lint(const GraphModule &gm)
         for (NodeId in : g.inputs(id)) {
             if (!g.contains(in))
                 report(n.name + " uses a node that does not exist");
-            else if (!defined.contains(in))
+            else if (!defined[in.value])
                 report(n.name + " uses " + g[in].name + " before it is defined");
         }
         switch (n.op) {
@@ -47,7 +49,7 @@ std::vector<LintProblem> lint(const GraphModule &gm)
         case Opcode::CallFunction:
             break;
         }
-        defined.insert(id);
+        defined[id.value] = true;
     }
     if (!sawOutput)
         problems.push_back({ "", "the graph has no output" });
