@@ -118,8 +118,8 @@ private:
             names += (i ? ", " : "") + missing[i];
         if (missing.size() > 8)
             names += " and " + std::to_string(missing.size() - 8) + " more";
-        return Error{ "Cannot convert: no calibration data reached " + names + "; calibrate this model on data that runs through "
-            + (missing.size() == 1 ? "it" : "them") + " first." };
+        return Error{ "no calibration data reached " + names + "; calibrate this model on data that runs through "
+            + (missing.size() == 1 ? "it" : "them") + " first" };
     }
 
     std::optional<Range> rangeOf(NodeId id) const
@@ -590,7 +590,7 @@ Result<QuantResult> convert(const GraphModule &fused, const QuantPlan &plan, con
         return backend.error();
     for (NodeId id : fused.graph.order())
         if (!plan.nodes.contains(id))
-            return Error{ "Cannot convert: node " + fused.graph[id].name + " is new since the plan was made; plan again." };
+            return Error{ "node " + fused.graph[id].name + " is new since the plan was made; plan again" };
     return Converter(fused, plan, calibration, **backend).run();
 }
 

@@ -58,7 +58,7 @@ bool setEval(GraphModule &gm, PassReport &report, const std::string &prefix)
         if (argument.empty())
             continue;
         if (auto done = setArgument(gm, id, argument, false); done && done->changed) {
-            report.done.push_back({ prefix + n.name, argument + "=False" });
+            report.done.push_back({ prefix + n.name, prefix + n.name + ": " + argument + "=False" });
             changed = true;
         }
     }

@@ -100,9 +100,70 @@ constexpr NnSignature kNnSignatures[] = {
     { "torch.nn.modules.fold.Fold", "output_size, kernel_size, dilation=1, padding=0, stride=1" },
     { "torch.nn.modules.fold.Unfold", "kernel_size, dilation=1, padding=0, stride=1" },
     { "torch.nn.modules.rnn.LSTM",
-        "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False" },
+        "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, proj_size=0" },
+    { "torch.nn.modules.rnn.RNN",
+        "input_size, hidden_size, num_layers=1, nonlinearity='tanh', bias=True, batch_first=False, dropout=0.0, "
+        "bidirectional=False" },
     { "torch.nn.modules.rnn.GRU",
         "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False" },
+    { "torch.nn.modules.padding.ZeroPad1d", "padding" },
+    { "torch.nn.modules.padding.ZeroPad3d", "padding" },
+    { "torch.nn.modules.upsampling.UpsamplingBilinear2d", "size=None, scale_factor=None" },
+    { "torch.nn.modules.upsampling.UpsamplingNearest2d", "size=None, scale_factor=None" },
+    { "torch.nn.modules.distance.PairwiseDistance", "p=2.0, eps=1e-06, keepdim=False" },
+    { "torch.nn.modules.loss.TripletMarginWithDistanceLoss", "distance_function=None, margin=1.0, swap=False, reduction='mean'" },
+    { "torch.nn.modules.loss.BCEWithLogitsLoss", "weight=None, reduction='mean', pos_weight=None" },
+    { "torch.nn.modules.loss.LinearCrossEntropyLoss",
+        "in_features, num_classes, out_features=(), bias=False, reduction='mean', weight=None, ignore_index=None, "
+        "label_smoothing=0.0, options=None" },
+    { "torch.nn.modules.adaptive.AdaptiveLogSoftmaxWithLoss", "in_features, n_classes, cutoffs, div_value=4.0, head_bias=False" },
+    { "torch.nn.modules.transformer.TransformerEncoderLayer",
+        "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation='relu', layer_norm_eps=1e-05, batch_first=False, "
+        "norm_first=False, bias=True" },
+    { "torch.nn.modules.transformer.TransformerDecoderLayer",
+        "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation='relu', layer_norm_eps=1e-05, batch_first=False, "
+        "norm_first=False, bias=True" },
+    { "torch.nn.modules.transformer.TransformerEncoder",
+        "encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True" },
+    { "torch.nn.modules.transformer.TransformerDecoder", "decoder_layer, num_layers, norm=None" },
+    { "torch.nn.modules.transformer.Transformer",
+        "d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation='relu', "
+        "layer_norm_eps=1e-05, batch_first=False, norm_first=False, bias=True" },
+};
+
+// An argument that the module keeps under another name or in a module of its own; `from` ends in a fact or in a module.
+struct NnFact {
+    std::string_view className, param, from;
+};
+
+constexpr NnFact kNnFacts[] = {
+    { "torch.nn.modules.distance.PairwiseDistance", "p", "norm" },
+    { "torch.nn.modules.transformer.TransformerEncoderLayer", "d_model", "self_attn.embed_dim" },
+    { "torch.nn.modules.transformer.TransformerEncoderLayer", "nhead", "self_attn.num_heads" },
+    { "torch.nn.modules.transformer.TransformerEncoderLayer", "dim_feedforward", "linear1.out_features" },
+    { "torch.nn.modules.transformer.TransformerEncoderLayer", "dropout", "dropout.p" },
+    { "torch.nn.modules.transformer.TransformerEncoderLayer", "layer_norm_eps", "norm1.eps" },
+    { "torch.nn.modules.transformer.TransformerEncoderLayer", "batch_first", "self_attn.batch_first" },
+    { "torch.nn.modules.transformer.TransformerEncoderLayer", "bias", "linear1.bias" },
+    { "torch.nn.modules.transformer.TransformerDecoderLayer", "d_model", "self_attn.embed_dim" },
+    { "torch.nn.modules.transformer.TransformerDecoderLayer", "nhead", "self_attn.num_heads" },
+    { "torch.nn.modules.transformer.TransformerDecoderLayer", "dim_feedforward", "linear1.out_features" },
+    { "torch.nn.modules.transformer.TransformerDecoderLayer", "dropout", "dropout.p" },
+    { "torch.nn.modules.transformer.TransformerDecoderLayer", "layer_norm_eps", "norm1.eps" },
+    { "torch.nn.modules.transformer.TransformerDecoderLayer", "batch_first", "self_attn.batch_first" },
+    { "torch.nn.modules.transformer.TransformerDecoderLayer", "bias", "linear1.bias" },
+    { "torch.nn.modules.transformer.TransformerEncoder", "encoder_layer", "layers.0" },
+    { "torch.nn.modules.transformer.TransformerDecoder", "decoder_layer", "layers.0" },
+    { "torch.nn.modules.transformer.Transformer", "num_encoder_layers", "encoder.num_layers" },
+    { "torch.nn.modules.transformer.Transformer", "num_decoder_layers", "decoder.num_layers" },
+    { "torch.nn.modules.transformer.Transformer", "dim_feedforward", "encoder.layers.0.linear1.out_features" },
+    { "torch.nn.modules.transformer.Transformer", "dropout", "encoder.layers.0.dropout.p" },
+    { "torch.nn.modules.transformer.Transformer", "activation", "encoder.layers.0.activation" },
+    { "torch.nn.modules.transformer.Transformer", "layer_norm_eps", "encoder.layers.0.norm1.eps" },
+    { "torch.nn.modules.transformer.Transformer", "norm_first", "encoder.layers.0.norm_first" },
+    { "torch.nn.modules.transformer.Transformer", "bias", "encoder.layers.0.linear1.bias" },
+    { "torch.nn.modules.loss.LinearCrossEntropyLoss", "in_features", "linear.in_features" },
+    { "torch.nn.modules.loss.LinearCrossEntropyLoss", "bias", "linear.bias" },
 };
 
 } // namespace fb

@@ -65,7 +65,9 @@ private:
             const Tensor t = gm_.tensor(n.target);
             return !t || isFloatingPoint(t->dtype);
         }
-        if (n.op == Opcode::Placeholder || n.op == Opcode::CallModule)
+        if (n.op == Opcode::Placeholder)
+            return n.args.empty(); // what has a default and no shape is a number or an option
+        if (n.op == Opcode::CallModule)
             return true;
         if (backend_.metadata.contains(gm_, n))
             return false;
@@ -138,8 +140,10 @@ private:
                 return "its second operand is missing";
             if (rule.op == "matmul" && !other->node())
                 return "its second operand is not a tensor of the graph";
-            if (other->node() ? !isFloat_.at(other->node()) : !other->toDouble())
-                return "its second operand is neither a floating point tensor nor a number";
+            if (other->node() && !isFloat_.at(other->node()))
+                return "its second operand " + g_[other->node()].name + " is not a floating point tensor";
+            if (!other->node() && !other->toDouble())
+                return "its second operand is neither a tensor nor a number";
             return {};
         }
         case Int8Form::Call:

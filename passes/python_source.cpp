@@ -982,25 +982,65 @@ private:
             begin = end + 2;
             const size_t eq = one.find('=');
             const std::string pname = one.substr(0, eq), def = eq == std::string::npos ? "" : one.substr(eq + 1);
-            const Arg *value = m.attr(pname);
+            const bool bare = positional && def.empty() && pname != "kernel_size";
+            const auto [owner, fact] = keeps(m, pname);
+            if (const ModuleInfo *inner = gm_.modules.find(joinPath(owner, fact))) {
+                c->fields.push_back({ bare ? "" : pname, "", "", leafCtor(*inner) });
+                positional = positional && def.empty();
+                continue;
+            }
+            const ModuleInfo *keeper = gm_.modules.find(owner);
+            const Arg *value = keeper ? keeper->attr(fact) : nullptr;
             if (!value) {
                 positional = false;
                 continue;
             }
-            std::string text = literalOf(*value);
-            if (pname == "bias")
-                text = value->isNone() || *value == Arg(false) ? "False" : "True";
+            std::string text = constructorText(*keeper, fact, *value);
             const std::string shownDefault = def.empty() ? "" : parseLiteral(def) ? literalOf(*parseLiteral(def)) : def;
             if (!def.empty() && equalsDefault(text, shownDefault))
                 text = shownDefault;
             // The stride of a pool is its kernel size unless said otherwise.
             if (pname == "stride" && def == "None" && m.attr("kernel_size") && *m.attr("kernel_size") == *value)
                 text = "None";
-            const bool bare = positional && def.empty() && pname != "kernel_size";
             c->fields.push_back({ bare ? "" : pname, text, shownDefault, nullptr });
             positional = positional && def.empty();
         }
         return c;
+    }
+
+    // The module and the name under which it keeps a constructor's argument.
+    static std::pair<std::string, std::string> keeps(const ModuleInfo &m, const std::string &param)
+    {
+        for (const NnFact &f : kNnFacts)
+            if (f.className == m.className && f.param == param) {
+                const std::string from = joinPath(m.path, f.from);
+                return { parentPath(from), from.substr(from.rfind('.') + 1) };
+            }
+        return { m.path, param };
+    }
+
+    std::string constructorText(const ModuleInfo &m, const std::string &fact, const Arg &value)
+    {
+        if (fact == "bias")
+            return value.isNone() || value == Arg(false) ? "False" : "True";
+        if (value == Arg(true) && has(m.buffers, fact)) { // a tensor; its values come with the weights
+            std::string sizes;
+            for (int64_t size : gm_.moduleTensor(m.path, fact)->sizes)
+                sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+            return "torch.ones(" + (sizes.empty() ? "()" : sizes) + ")";
+        }
+        if (const auto list = value.as<std::shared_ptr<const ArgSequence>>();
+            list && fact == "cutoffs") { // torch added n_classes
+            ArgList cutoffs = (*list)->items;
+            cutoffs.resize(cutoffs.empty() ? 0 : cutoffs.size() - 1);
+            return literalOf(Arg::list(cutoffs));
+        }
+        const std::string text = literalOf(value);
+        if (fact == "activation")
+            for (const char *word : { "relu", "gelu" })
+                if (text.ends_with(std::string(".") + word))
+                    return doubleQuoted(word);
+        return text;
     }
 
     static bool has(const std::vector<std::string> &list, const std::string &s)

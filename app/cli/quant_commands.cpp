@@ -89,11 +89,15 @@ Result<Calibration> collect(const Prepared &model, const QuantOptions &o, const 
 // What calibration met and kept out of the ranges, a line each.
 std::string keptOutText(const Calibration &c)
 {
+    constexpr int most = 8;
     std::string text;
+    int count = 0;
     for (const auto &[name, s] : c.nodes)
-        if (const uint64_t lost = s.nan + s.positiveInf + s.negativeInf)
+        if (const uint64_t lost = s.nan + s.positiveInf + s.negativeInf; lost && ++count <= most)
             text += name + ": " + std::to_string(lost)
                 + (lost == 1 ? " value is nan or inf and was kept out\n" : " values are nan or inf and were kept out\n");
+    if (count > most)
+        text += "and " + std::to_string(count - most) + " more nodes with nan or inf\n";
     return text;
 }
 

@@ -156,15 +156,18 @@ void SignalToNoise::add(const Arg &reference, const Arg &value)
 
 std::string decibelText(double sqnrDb)
 {
-    char text[32] = "no error";
-    if (std::isfinite(sqnrDb))
-        std::snprintf(text, sizeof text, "%.1f dB", sqnrDb);
+    if (std::isnan(sqnrDb))
+        return "undefined, there are nan or inf in the outputs";
+    if (std::isinf(sqnrDb))
+        return "no error";
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f dB", sqnrDb);
     return text;
 }
 
 double SignalToNoise::decibels() const
 {
-    return noise_ > 0 ? 10 * std::log10(signal_ / noise_) : INFINITY;
+    return noise_ == 0 ? INFINITY : 10 * std::log10(signal_ / noise_);
 }
 
 Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModule &int8Graph, const std::string &backend,
@@ -315,7 +318,8 @@ Status exportFolder(const ExportRequest &request)
     options.reportJson = reportJson(request);
     options.recipeJson = recipeJson(request);
 
-    // A graph that cannot run here (an opaque leaf) is exported all the same, without a sample to check itself with.
+    // A graph that cannot run here (an opaque leaf), or not on random values, is exported all the same, without a sample to check
+    // itself with.
     const auto obstacles = notExecutable(gm);
     if (std::all_of(obstacles.begin(), obstacles.end(), [&](const NotExecutable &n) { return request.worker && n.inPython; })) {
         Result<std::vector<Arg>> inputs = sampleInputs(request);
@@ -327,10 +331,13 @@ Status exportFolder(const ExportRequest &request)
                 return interpreter.error();
             const RunOptions run{ .cancel = request.cancel, .engine = engine, .modules = request.worker.get() };
             Result<Arg> output = interpreter->run(*inputs, run);
-            if (!output)
+            const bool random = request.sample.empty() && request.dataPath.empty();
+            if (!output && (!random || (request.cancel && *request.cancel)))
                 return output.error();
-            options.sampleInputs = *inputs;
-            options.sampleOutput = *output;
+            if (output) {
+                options.sampleInputs = *inputs;
+                options.sampleOutput = *output;
+            }
         }
     }
     return exportPython(gm, options);

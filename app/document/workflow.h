@@ -21,7 +21,7 @@ struct Evaluation {
     std::string data; // the file's name
 };
 
-std::string decibelText(double sqnrDb); // "30.3 dB"; "no error" where nothing differs
+std::string decibelText(double sqnrDb); // "30.3 dB"; "no error" where nothing differs; nan: of outputs that are not finite
 
 // SQNR of values against reference values, over everything that is added.
 class SignalToNoise

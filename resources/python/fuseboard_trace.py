@@ -1775,6 +1775,8 @@ class Document:
         for name in constructor_parameters(type(module)):
             with contextlib.suppress(Exception):        # not kept, or a property that fails
                 value = getattr(module, name)
+                if inspect.ismethod(value):        # a name that means something else: the `modules` of a ModuleList
+                    continue
                 facts[name] = True if isinstance(value, (torch.Tensor, torch.nn.Module)) else self._argument(value)
         for name in getattr(type(module), "__constants__", ()):     # PairwiseDistance keeps its p as norm
             if name not in facts and len(facts) < len(constructor_parameters(type(module))) and hasattr(module, name):

@@ -352,7 +352,8 @@ class Tracing(Case):
             self.assertFalse(os.path.exists(self.path("out")))
         self.cli("calibrate", "net.fxt", "--data", "data.npy", "-o", "accepted.stats", "--accept-training")
         for edit in ({"op": "set_arg", "node": "dropout", "arg": "training", "value": False}, {"op": "eval"}):
-            self.cli("edit", "net.fxt", "--apply", self.edits(edit), "-o", "fixed.fxt")
+            said = self.cli("edit", "net.fxt", "--apply", self.edits(edit), "-o", "fixed.fxt")
+            self.assertIn("dropout: training=False\n" if edit["op"] == "eval" else "dropout", said)
             self.cli("calibrate", "fixed.fxt", "--data", "data.npy", "-o", "fixed.stats")
             self.assertEqual(json.loads(self.cli("info", "fixed.fxt", "--json"))["problems"], [])
         os.unlink(self.path("net.fxt"))

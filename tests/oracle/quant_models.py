@@ -166,6 +166,17 @@ def ones(features):
     return l
 
 
+class Scaled(nn.Module):
+    """A number among the arguments, with a default: nothing to observe."""
+
+    def __init__(self, conv):
+        super().__init__()
+        self.conv = conv
+
+    def forward(self, x, scale: float = 0.5):
+        return self.conv(self.conv(x) * scale)
+
+
 X = torch.linspace(-1, 3, 8).view(1, 1, 2, 4)
 PAIR = torch.tensor([[1.0, -1.0]])
 # name: (model, data, leaves)
@@ -194,6 +205,7 @@ SMALL = {
     "embedding": (Embed, torch.tensor([[0, 1, 2]]), []),
     "gelu": (lambda: Net(lambda m, x: F.gelu(m.c(x)), c=cv(1.0)), X, []),
     "norm": (norm, PAIR, []),
+    "number": (lambda: Scaled(cv(1.0)), X, []),
     "drop_path": (lambda: nn.Sequential(cv(1.0), torchvision().ops.StochasticDepth(0.1, "row"), cv(2.0)), X, []),
 }
 

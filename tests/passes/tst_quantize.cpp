@@ -162,7 +162,7 @@ private slots:
         QStringList names{ "trace" };
         for (const char *name : { "nested", "residual", "residual_relu", "cat", "view", "sequential", "odd_names", "zeros",
                  "bad_data", "sigmoid", "tanh", "softmax", "alpha", "tiny", "masked", "leaf", "opaque", "keywords",
-                 "keywords_conv", "lstm", "embedding", "gelu", "norm", "drop_path" })
+                 "keywords_conv", "lstm", "embedding", "gelu", "norm", "drop_path", "number" })
             names << QString::fromLatin1(name);
         QVERIFY2(judge_.oracle("quant_oracle.py", names), judge_.error);
     }
@@ -363,6 +363,10 @@ private slots:
                                           << ""
                                           << "stochastic_depth"
                                           << "float";
+        QTest::newRow("a number as argument") << "number"
+                                              << ""
+                                              << "mul"
+                                              << "float";
         QTest::newRow("odd names") << "odd_names"
                                    << ""
                                    << "class_1"
