@@ -137,6 +137,9 @@ struct NnFact {
 };
 
 constexpr NnFact kNnFacts[] = {
+    { "torch.nn.modules.rnn.RNN", "nonlinearity", "mode" },
+    { "torch.nn.modules.activation.MultiheadAttention", "bias", "out_proj.bias" },
+    { "torch.nn.modules.activation.MultiheadAttention", "add_bias_kv", "bias_k" },
     { "torch.nn.modules.distance.PairwiseDistance", "p", "norm" },
     { "torch.nn.modules.transformer.TransformerEncoderLayer", "d_model", "self_attn.embed_dim" },
     { "torch.nn.modules.transformer.TransformerEncoderLayer", "nhead", "self_attn.num_heads" },

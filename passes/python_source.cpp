@@ -965,10 +965,9 @@ private:
             std::begin(kNnSignatures), std::end(kNnSignatures), [&](const auto &s) { return s.className == name; });
         if (params.empty() && known == std::end(kNnSignatures)) {
             for (const auto &[k, v] : m.attrs) { // a class that the table does not know: say everything
-                const bool tensor = v == Arg(true) && (has(m.parameters, k) || has(m.buffers, k)) && k != "bias";
+                const bool tensor = v == Arg(true) && has(m.parameters, k) && k != "bias";
                 if (!tensor && k != "device" && k != "dtype")
-                    c->fields.push_back(
-                        { k, k == "bias" && v.isNone() ? "False" : literalOf(v), k == "bias" ? "True" : "", nullptr });
+                    c->fields.push_back({ k, constructorText(m, k, v), k == "bias" ? "True" : "", nullptr });
             }
             return c;
         }
@@ -990,7 +989,8 @@ private:
                 continue;
             }
             const ModuleInfo *keeper = gm_.modules.find(owner);
-            const Arg *value = keeper ? keeper->attr(fact) : nullptr;
+            static const Arg yes(true);
+            const Arg *value = !keeper ? nullptr : has(keeper->parameters, fact) ? &yes : keeper->attr(fact);
             if (!value) {
                 positional = false;
                 continue;
@@ -1035,6 +1035,10 @@ private:
             cutoffs.resize(cutoffs.empty() ? 0 : cutoffs.size() - 1);
             return literalOf(Arg::list(cutoffs));
         }
+        if (const std::string *mode = value.as<std::string>(); mode && fact == "mode" && mode->starts_with("RNN_"))
+            return *mode == "RNN_RELU" ? "\"relu\"" : "\"tanh\"";
+        if ((fact == "kdim" || fact == "vdim") && m.attr("embed_dim") && *m.attr("embed_dim") == value)
+            return "None";
         const std::string text = literalOf(value);
         if (fact == "activation")
             for (const char *word : { "relu", "gelu" })

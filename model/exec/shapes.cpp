@@ -210,8 +210,8 @@ Result<Tensor> randomTensor(std::string_view shape, uint64_t seed, int index)
         sizes.push_back(std::stoll(std::string(part)));
         elements *= double(sizes.back());
     }
-    if (sizes.empty())
-        return wrong;
+    if (sizes.empty() && colon == text.npos)
+        return wrong; // ":int64" is a scalar
     if (elements > 1e10)
         return Error{ "'" + text + "' has too many elements" };
     try {
