@@ -11,7 +11,7 @@ namespace fb::canvas
 
 inline constexpr double kTitlePx = 13, kDetailPx = 11;
 inline constexpr double kBand = 5, kPadX = 9, kMark = 14, kRadius = 6;
-inline constexpr double kBadgeRoom = 46; // right of the title
+inline constexpr double kBadgeRoom = 62; // right of the title: a word and a sign
 inline constexpr double kTwoLines = 42, kThreeLines = 58;
 inline constexpr double kHeader = 30; // of an unfolded module
 

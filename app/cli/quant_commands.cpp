@@ -86,18 +86,21 @@ Result<Calibration> collect(const Prepared &model, const QuantOptions &o, const 
     return calibrate(model.graph, *data, options);
 }
 
-// What calibration met and kept out of the ranges, a line each.
-std::string keptOutText(const Calibration &c)
+// What calibration met and kept out of the ranges, a line each, in the order of the graph: the first are where it came from.
+std::string keptOutText(const Calibration &c, const Graph &graph)
 {
     constexpr int most = 8;
     std::string text;
     int count = 0;
-    for (const auto &[name, s] : c.nodes)
-        if (const uint64_t lost = s.nan + s.positiveInf + s.negativeInf; lost && ++count <= most)
-            text += name + ": " + std::to_string(lost)
+    for (NodeId id : graph.order()) {
+        const auto it = c.nodes.find(graph[id].name);
+        const uint64_t lost = it == c.nodes.end() ? 0 : it->second.nan + it->second.positiveInf + it->second.negativeInf;
+        if (lost && ++count <= most)
+            text += it->first + ": " + std::to_string(lost)
                 + (lost == 1 ? " value is nan or inf and was kept out\n" : " values are nan or inf and were kept out\n");
+    }
     if (count > most)
-        text += "and " + std::to_string(count - most) + " more nodes with nan or inf\n";
+        text += "and " + std::to_string(count - most) + " more nodes after them\n";
     return text;
 }
 
@@ -122,8 +125,8 @@ Status runCalibrate(const QuantOptions &o, const Common &common)
     if (o.json)
         print(Json{ { "samples", c->samples }, { "batches", c->batches }, { "nodes", nodes } });
     else
-        print(
-            std::to_string(c->samples) + " samples, " + std::to_string(c->nodes.size()) + " observed values\n" + keptOutText(*c));
+        print(std::to_string(c->samples) + " samples, " + std::to_string(c->nodes.size()) + " observed values\n"
+            + keptOutText(*c, model->graph.graph));
     return {};
 }
 
@@ -320,7 +323,7 @@ std::string resultText(const ExportRequest &request)
             kept += "  " + row.reason + "\n";
     std::string out = std::to_string(int8) + (int8 == 1 ? " node" : " nodes") + " in int8 for " + request.config.backend + "\n";
     if (request.calibration)
-        out += keptOutText(*request.calibration);
+        out += keptOutText(*request.calibration, request.floatGraph->graph);
     if (!kept.empty())
         out += "float:\n" + kept;
     if (const auto &e = request.evaluation) {

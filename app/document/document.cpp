@@ -386,6 +386,16 @@ int GraphDocument::staleNodes() const
     return stale;
 }
 
+QStringList GraphDocument::sampleInputs() const
+{
+    QStringList shapes;
+    const Provenance &p = state().graph->provenance;
+    for (const InputSpec &input : p.inputs)
+        if (!input.dtype.empty() && p.options.samples.empty())
+            shapes << qs(inputText(input));
+    return shapes;
+}
+
 void GraphDocument::startWorker(const QString &python, const QString &source)
 {
     const QString name = tr("Start the Python worker");

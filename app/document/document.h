@@ -66,6 +66,7 @@ public:
     // How many nodes that would be calibrated have no statistics of this graph; -1: never calibrated.
     int staleNodes() const;
     QString dataPath() const { return dataPath_; }
+    QStringList sampleInputs() const; // SHAPE of each tensor that the trace had as sample, none where a function gave them
     QString exportedTo() const { return exportedTo_; } // folder of the last export of this state, or empty
 
     bool canUndo() const { return current_ > 0; }

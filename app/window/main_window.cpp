@@ -186,6 +186,7 @@ void MainWindow::makeActions()
     QAction *open = action(tr("Open..."), QKeySequence::Open, [this] { chooseFile(); });
     QAction *traceAction = action(tr("Trace a Python model..."), QKeySequence(tr("Ctrl+T")), [this] { trace(); });
     file->addActions({ open, traceAction });
+    file->addAction(graphAction(tr("Trace again..."), {}, [this] { traceAgain(); }));
     file->addAction(action(tr("Open the demo"), {}, [this] { openDemo(); }));
     recentMenu_ = file->addMenu(tr("Recent files"));
     file->addSeparator();
@@ -648,22 +649,38 @@ void MainWindow::fixProblem(int id)
     }
 }
 
+QString MainWindow::sourceHere() const
+{
+    if (const Result<std::string> found = sourceOf(*doc_.graph(), doc_.path().toStdString()))
+        return qs(*found);
+    const QString source = qs(doc_.graph()->provenance.source), name = source.section(QLatin1Char(':'), -1),
+                  file = QFileInfo(source.section(QLatin1Char(':'), 0, -2)).fileName();
+    const bool traced = tracePanel_ && !file.isEmpty() && tracePanel_->sourceFolder().exists(file);
+    return traced ? tracePanel_->sourceFolder().filePath(file) + QLatin1Char(':') + name : QString();
+}
+
+void MainWindow::traceAgain()
+{
+    const QString source = sourceHere();
+    trace(source.isEmpty() ? qs(doc_.graph()->provenance.source) : source);
+    tracePanel_->setInput(doc_.sampleInputs().join(QLatin1Char(' ')));
+    tracePanel_->setOptions(doc_.graph()->provenance.options);
+}
+
 // With the model's source from where it was traced, or from where the user says.
 void MainWindow::startWorker()
 {
     const QString python = QSettings().value(QStringLiteral("tracePython")).toString();
-    const std::string &source = doc_.graph()->provenance.source;
-    const size_t colon = source.rfind(':');
-    if (colon == source.npos || sourceOf(*doc_.graph(), doc_.path().toStdString()))
-        return doc_.startWorker(python);
-    const QString file = QFileInfo(qs(source.substr(0, colon))).fileName(), name = qs(source.substr(colon));
-    if (tracePanel_ && tracePanel_->sourceFolder().exists(file))
-        return doc_.startWorker(python, tracePanel_->sourceFolder().filePath(file) + name);
+    const QString traced = qs(doc_.graph()->provenance.source), source = sourceHere();
+    if (!source.isEmpty() || !traced.contains(QLatin1Char(':')))
+        return doc_.startWorker(python, source);
+    const QString file = QFileInfo(traced.section(QLatin1Char(':'), 0, -2)).fileName();
     auto *dialog = new QFileDialog(this, tr("Where is %1?").arg(file), QFileInfo(doc_.path()).path(), tr("Python files (*.py)"));
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     dialog->setFileMode(QFileDialog::ExistingFile);
-    connect(dialog, &QFileDialog::fileSelected, this,
-        [this, python, name](const QString &path) { doc_.startWorker(python, path + name); });
+    connect(dialog, &QFileDialog::fileSelected, this, [this, python, traced](const QString &path) {
+        doc_.startWorker(python, path + QLatin1Char(':') + traced.section(QLatin1Char(':'), -1));
+    });
     dialog->open();
 }
 

@@ -82,6 +82,8 @@ private:
     void showHistogramOf(NodeId node);
     void fixProblem(int id);
     void startWorker();
+    void traceAgain(); // with what the open graph remembers of its trace
+    QString sourceHere() const; // FILE.py:NAME or package.module:NAME of the open graph where it is found, else empty
     void goToSource(const QString &file, int line);
     void raise(QDockWidget *dock);
     void setTheme(Theme::Mode mode);

@@ -301,6 +301,23 @@ void TracePanel::setInput(const QString &input)
     inputs_->setText(input);
 }
 
+void TracePanel::setOptions(const TraceOptions &options)
+{
+    options_->clear();
+    const std::pair<const char *, const std::vector<std::string> &> lists[] = { { "leaf", options.leaves },
+        { "leaf-class", options.leafClasses }, { "wrap", options.wraps }, { "submodule", options.submodules } };
+    for (const auto &[kind, values] : lists)
+        for (const std::string &value : values)
+            addOption(QLatin1String(kind), QString::fromStdString(value));
+    for (const auto &[name, value] : options.concrete)
+        addOption(QStringLiteral("concrete"), QString::fromStdString(name + "=" + value));
+    addOption(QStringLiteral("samples"), QString::fromStdString(options.samples));
+    if (options.keepMode)
+        addOption(QStringLiteral("keep-mode"), {});
+    if (options.sizes)
+        addOption(QStringLiteral("sizes"), {});
+}
+
 void TracePanel::addLeaf(const QString &path)
 {
     addOption(QStringLiteral("leaf"), path);

@@ -10,6 +10,7 @@
 #include <QTemporaryDir>
 
 #include "app/document/tracer.h"
+#include "model/ir/module.h"
 
 class QComboBox;
 class QLabel;
@@ -34,6 +35,7 @@ public:
 
     void setSource(const QString &source);
     void setInput(const QString &input);
+    void setOptions(const TraceOptions &options); // in place of those it had
     void addLeaf(const QString &path);
     QStringList leaves() const { return options(QStringLiteral("leaf")); }
     QDir sourceFolder() const; // of the Python file named

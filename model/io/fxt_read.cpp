@@ -259,6 +259,19 @@ private:
                 p.warnings.push_back({ w.textOr("kind"), w.textOr("message"), w.textOr("module"), w.textOr("node"),
                     w.textOr("file"), line ? int(line->integer("\"line\"")) : 0 });
             }
+        if (const Json *options = doc.find("options")) {
+            const std::string what = "\"options\"";
+            p.options.leaves = texts(*options, "leaves", what);
+            p.options.leafClasses = texts(*options, "leaf_classes", what);
+            p.options.wraps = texts(*options, "wraps", what);
+            p.options.submodules = texts(*options, "submodules", what);
+            if (const Json *concrete = options->find("concrete"))
+                for (const auto &[name, value] : concrete->object(what))
+                    p.options.concrete.emplace_back(name, value.text(what));
+            p.options.samples = options->textOr("samples");
+            p.options.keepMode = options->boolOr("keep_mode", false);
+            p.options.sizes = options->boolOr("sizes", false);
+        }
         p.wrapped = texts(doc, "wrapped", "\"wrapped\"");
         if (const Json *globals = doc.find("globals"))
             for (const auto &[name, value] : globals->object("\"globals\""))

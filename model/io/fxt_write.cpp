@@ -134,6 +134,19 @@ private:
         return out;
     }
 
+    static Json::Object options(const TraceOptions &o)
+    {
+        Json::Object concrete;
+        for (const auto &[name, value] : o.concrete)
+            concrete.emplace_back(name, value);
+        Json::Object out{ { "leaves", Json::array(o.leaves) }, { "leaf_classes", Json::array(o.leafClasses) },
+            { "wraps", Json::array(o.wraps) }, { "concrete", std::move(concrete) }, { "keep_mode", o.keepMode },
+            { "sizes", o.sizes }, { "samples", o.samples.empty() ? Json() : Json(o.samples) } };
+        if (!o.submodules.empty())
+            out.emplace_back("submodules", Json::array(o.submodules));
+        return out;
+    }
+
     Json::Object graphModule(const GraphModule &gm, const std::string &prefix)
     {
         const Provenance &p = gm.provenance;
@@ -177,7 +190,8 @@ private:
         Json::Object out{ { "torch", p.torchVersion }, { "python", p.pythonVersion }, { "source", p.source },
             { "root_class", gm.rootClass }, { "inputs", std::move(inputs) }, { "nodes", std::move(nodes) },
             { "modules", std::move(modules) }, { "tensors", std::move(tensors) }, { "globals", std::move(globals) },
-            { "wrapped", Json::array(p.wrapped) }, { "warnings", std::move(warnings) }, { "return_type", p.returnType } };
+            { "wrapped", Json::array(p.wrapped) }, { "warnings", std::move(warnings) }, { "return_type", p.returnType },
+            { "options", options(p.options) } };
         if (gm.attributes.size()) {
             Json::Object attributes;
             for (const auto &[fqn, value] : gm.attributes)

@@ -103,11 +103,21 @@ struct TraceWarning {
     int line = 0;
 };
 
+// How a graph was traced, enough to do it again: options of fuseboard_trace.py.
+struct TraceOptions {
+    std::vector<std::string> leaves, leafClasses, wraps, submodules;
+    std::vector<std::pair<std::string, std::string>> concrete; // name and Python literal
+    std::string samples; // a function of the source, or empty
+    bool keepMode = false, sizes = false;
+    bool operator==(const TraceOptions &) const = default;
+};
+
 // Facts about where a graph came from; printed and exported, never executed.
 struct Provenance {
     std::string torchVersion; // "2.13.0+cpu"; decides the dialect of the two torch texts
     std::string pythonVersion;
     std::string source; // "net.py:make"
+    TraceOptions options;
     std::vector<InputSpec> inputs;
     std::vector<TraceWarning> warnings;
     std::vector<std::string> wrapped; // torch.fx.wrap names

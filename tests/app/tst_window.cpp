@@ -3,9 +3,11 @@
 #include <QDropEvent>
 #include <QFile>
 #include <QLabel>
+#include <QListWidget>
 #include <QMimeData>
 
 #include "app/window/present.h"
+#include "model/io/fxt.h"
 #include "model/text/text.h"
 #include "passes/edits.h"
 #include "tests/app/window_driver.h"
@@ -35,6 +37,7 @@ private slots:
     void commandPalette();
     void unwritableExport();
     void traceWithoutPython();
+    void traceAgain();
     void recentFiles();
 
 private:
@@ -250,6 +253,31 @@ void Window::traceWithoutPython()
     QVERIFY(d.click(QStringLiteral("traceRun")));
     QTRY_VERIFY(d.find<QLabel>(QStringLiteral("traceStatus"))->text().contains(QLatin1String("/nowhere/python")));
     d.find<QLineEdit>(QStringLiteral("tracePython"))->clear();
+}
+
+// A graph remembers how it was traced, also when Fuseboard has written it.
+void Window::traceAgain()
+{
+    const auto gm = readFxt(demo(QStringLiteral("digits.fxt")).toStdString());
+    QVERIFY(gm.ok());
+    GraphModule changed = *gm;
+    changed.provenance.options.concrete = { { "scale", "0.5" } };
+    const QString copy = dir_.filePath(QStringLiteral("copy.fxt"));
+    QVERIFY(writeFxt(changed, copy.toStdString()).ok());
+    QVERIFY(QFile::copy(demo(QStringLiteral("digits_net.py")), dir_.filePath(QStringLiteral("digits_net.py"))));
+    Driver d;
+    QVERIFY(open(d, copy));
+    for (QAction *a : d.window.findChildren<QAction *>())
+        if (a->text() == QLatin1String("Trace again..."))
+            a->trigger();
+    QTRY_VERIFY(d.find<QLineEdit>(QStringLiteral("traceSource")));
+    QCOMPARE(d.find<QLineEdit>(QStringLiteral("traceSource"))->text(), dir_.filePath(QStringLiteral("digits_net.py:make")));
+    QCOMPARE(d.find<QLineEdit>(QStringLiteral("traceInputs"))->text(), QStringLiteral("1x1x8x8:float32"));
+    QCOMPARE(d.window.findChild<TracePanel *>()->leaves(), QStringList{ QStringLiteral("gain") });
+    QListWidget *options = d.find<QListWidget>(QStringLiteral("traceLeaves"));
+    QVERIFY(options);
+    QCOMPARE(options->count(), 2);
+    QVERIFY2(options->item(1)->text().endsWith(QLatin1String("scale=0.5")), qPrintable(options->item(1)->text()));
 }
 
 void Window::recentFiles()
