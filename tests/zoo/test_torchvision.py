@@ -79,6 +79,16 @@ class Row(dict):
 
 
 class Torchvision(unittest.TestCase):
+    family, source = "torchvision", zoo     # a module that makes each model by its name
+    traced_by_torch = TRACED
+
+    def models(self):
+        known = torchvision.models.list_models()
+        return known if LONG else [n for n in SHORT if n in known]
+
+    def size_of(self, name):
+        return size_of(name)
+
     def cli(self, *arguments):
         done = subprocess.run([CLI, "--quiet", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder)
         if done.returncode:
@@ -87,24 +97,24 @@ class Torchvision(unittest.TestCase):
 
     def trace(self, name, size):
         """The traced module by torch.fx alone, or None; the archive is written beside."""
-        model = zoo.seeded(name)
+        model = getattr(self.source, name)()
         try:
             with fuseboard_trace.python_3_11_fixes():
                 traced = torch.fx.GraphModule(model, torch.fx.Tracer().trace(model))
         except Exception:
             return None
-        zoo.kept[name] = model
+        self.source.kept[name] = model
         out = io.StringIO()
         with contextlib.redirect_stderr(out), contextlib.redirect_stdout(out):
-            status = fuseboard_trace.main([f"{zoo.__file__}:{name}", "-o", os.path.join(self.folder, "net.fxt"), "--input", "x".join(map(str, (1, *size)))])
-        zoo.kept.clear()
+            status = fuseboard_trace.main([f"{self.source.__file__}:{name}", "-o", os.path.join(self.folder, "net.fxt"), "--input", "x".join(map(str, (1, *size)))])
+        self.source.kept.clear()
         if status:
             raise AssertionError("torch.fx traces it, Fuseboard's tracer does not: " + out.getvalue())
         return traced
 
     def row(self, name):
-        size = size_of(name)
-        row = Row(family="torchvision", model=name, torch=re.match(r"\d+\.\d+", torch.__version__).group())
+        size = self.size_of(name)
+        row = Row(family=self.family, model=name, torch=re.match(r"\d+\.\d+", torch.__version__).group())
         torch.manual_seed(5)
         x = torch.randn(1, *size)
         traced = self.trace(name, size)
@@ -132,7 +142,7 @@ class Torchvision(unittest.TestCase):
         return row
 
     def test_models(self):
-        known = torchvision.models.list_models() if LONG else [n for n in SHORT if n in torchvision.models.list_models()]
+        known = self.models()
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
         print("\n" + str(Row(zip(Row.COLUMNS, Row.COLUMNS))), flush=True)
         traced, wrong = 0, []
@@ -145,14 +155,14 @@ class Torchvision(unittest.TestCase):
                     traced += row["nodes"] != "-"
                     print(row, flush=True)
                 except Exception as error:      # the others are still wanted
-                    good, row = False, f"zoo| torchvision  | {name}: {error}"
+                    good, row = False, f"zoo| {self.family:12} | {name}: {error}"
                     print(row, flush=True)
             if not good:
                 wrong.append(str(row))
-        print(f"zoo| torchvision: {len(known)} models, torch.fx traces {traced}, {len(wrong)} of them not alike", flush=True)
+        print(f"zoo| {self.family}: {len(known)} models, torch.fx traces {traced}, {len(wrong)} of them not alike", flush=True)
         self.assertEqual(wrong, [])
-        if LONG and row["torch"] in TRACED:
-            self.assertEqual(traced, TRACED[row["torch"]])
+        if LONG and known and row["torch"] in self.traced_by_torch:
+            self.assertEqual(traced, self.traced_by_torch[row["torch"]])
 
 
 if __name__ == "__main__":
