@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "model/ir/bind.h"
 #include "passes/edit_tools.h"
 
 namespace fb
@@ -109,47 +110,17 @@ Result<NodeId> replaceByCall(GraphModule &gm, const Piece &piece, Node call)
     return id;
 }
 
-namespace
-{
-
-// What a call gives to each placeholder, as Python binds arguments.
-Result<std::unordered_map<NodeId, Arg>> bind(const Node &call, const Graph &inside)
-{
-    std::unordered_map<NodeId, Arg> bound;
-    size_t next = 0;
-    std::unordered_set<std::string> used;
-    for (NodeId hole : inside.placeholders()) {
-        const Node &p = inside[hole];
-        if (p.target.starts_with('*'))
-            return Error{ "its inside takes " + p.target + ", which cannot be written out" };
-        if (next < call.args.size()) {
-            bound[hole] = call.args[next++];
-        } else if (const Arg *given = call.kwarg(p.target)) {
-            bound[hole] = *given;
-            used.insert(p.target);
-        } else if (!p.args.empty() && !p.args.front().node()) {
-            bound[hole] = p.args.front();
-        } else {
-            return Error{ call.name + " is called with " + std::to_string(call.args.size() + call.kwargs.size())
-                + " inputs, its inside takes " + std::to_string(inside.placeholders().size()) };
-        }
-    }
-    if (next < call.args.size() || used.size() < call.kwargs.size())
-        return Error{ call.name + " is called with " + std::to_string(call.args.size() + call.kwargs.size())
-            + " inputs, its inside takes " + std::to_string(inside.placeholders().size()) };
-    return bound;
-}
-
-} // namespace
-
 Status replaceByNodes(GraphModule &gm, NodeId callId, const Graph &inside, const std::function<void(Node &)> &adapt)
 {
     Graph &g = gm.graph;
     const Node call = g[callId];
-    auto bound = bind(call, inside);
-    if (!bound)
-        return bound.error();
-    auto mapped = [&](NodeId id) { return bound->at(id); };
+    const auto given = bindArguments(inside, call.args, call.kwargs);
+    if (!given)
+        return Error{ call.name + " does not fit its inside: " + given.message() };
+    std::unordered_map<NodeId, Arg> bound;
+    for (size_t i = 0; const NodeId hole : inside.placeholders())
+        bound[hole] = (*given)[i++];
+    auto mapped = [&](NodeId id) { return bound.at(id); };
     Arg results;
     for (NodeId id : inside.order()) {
         Node n = inside[id];
@@ -166,10 +137,10 @@ Status replaceByNodes(GraphModule &gm, NodeId callId, const Graph &inside, const
         if (adapt)
             adapt(n);
         if (g.contains(n.id) || n.id.value >= g.nextId()) {
-            (*bound)[id] = g.insertBefore(callId, std::move(n));
+            bound[id] = g.insertBefore(callId, std::move(n));
         } else {
             g.restore(std::move(n), callId);
-            (*bound)[id] = id;
+            bound[id] = id;
         }
     }
     const ArgSequence *many = results.sequence();

@@ -21,6 +21,7 @@
 #include <torch/version.h>
 
 #include "model/exec/calls.h"
+#include "model/ir/bind.h"
 #include "model/ir/ops.h"
 
 namespace fb
@@ -453,25 +454,6 @@ std::string onlyInPython(const ModuleInfo &info)
         + (info.scriptError.empty() ? std::string() : ": " + info.scriptError.substr(0, info.scriptError.find('\n')));
 }
 
-// The arguments of a call in the order of the placeholders.
-ArgList inOrder(const GraphModule &gm, const ArgList &args, const Kwargs &kwargs)
-{
-    ArgList out = args;
-    size_t named = 0;
-    const std::vector<NodeId> placeholders = gm.graph.placeholders();
-    for (size_t i = args.size(); i < placeholders.size() && named < kwargs.size(); ++i) {
-        const Node &p = gm.graph[placeholders[i]];
-        const auto it = std::find_if(kwargs.begin(), kwargs.end(), [&](const auto &k) { return k.first == p.target; });
-        named += it != kwargs.end();
-        if (it == kwargs.end() && p.args.empty())
-            throw ExecError("the input " + p.target + " is missing");
-        out.push_back(it != kwargs.end() ? it->second : p.args[0]);
-    }
-    if (named < kwargs.size())
-        throw ExecError("it takes no argument named '" + kwargs[named].first + "'");
-    return out;
-}
-
 Call resolveModule(const GraphModule &gm, const std::string &path)
 {
     const ModuleInfo *info = gm.modules.find(path);
@@ -500,7 +482,10 @@ Call resolveModule(const GraphModule &gm, const std::string &path)
             RunOptions options;
             options.cancel = run.options->cancel;
             options.modules = run.options->modules;
-            auto r = shared->run(inOrder(*graph, args, kwargs), options);
+            auto bound = bindArguments(graph->graph, args, kwargs);
+            if (!bound)
+                throw ExecError(bound.message());
+            auto r = shared->run(*bound, options);
             if (!r)
                 throw ExecError(r.message());
             return std::move(*r);

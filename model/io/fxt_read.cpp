@@ -420,6 +420,10 @@ private:
             const std::string name = n.name;
             names[name] = gm.graph.append(std::move(n));
         }
+        if (const Json *call = doc.find("call")) {
+            const std::string what = where + "\"call\"";
+            gm.provenance.call = { arguments(call->at("args", what), names, what), keywords(call->find("kwargs"), names, what) };
+        }
     }
 
     // Nodes of one module call share one stack, and most often it is the stack of the node before.

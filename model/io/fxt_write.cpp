@@ -198,7 +198,22 @@ private:
                 attributes.emplace_back(fqn, argument(*value, gm.graph));
             out.emplace_back("attributes", std::move(attributes));
         }
+        if (p.call && describes(*p.call, gm.graph))
+            out.emplace_back("call",
+                Json::Object{ { "args", list(p.call->args, gm.graph) }, { "kwargs", keywords(p.call->kwargs, gm.graph) } });
         return out;
+    }
+
+    // Whether all that a call gives to the graph is still there; an edit may have taken it.
+    static bool describes(const BoundCall &call, const Graph &g)
+    {
+        bool all = true;
+        auto check = [&](NodeId id) { all &= g.contains(id); };
+        for (const Arg &a : call.args)
+            forEachNode(a, check);
+        for (const auto &kw : call.kwargs)
+            forEachNode(kw.second, check);
+        return all;
     }
 
     NamedTensors tensors_;

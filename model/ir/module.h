@@ -112,12 +112,19 @@ struct TraceOptions {
     bool operator==(const TraceOptions &) const = default;
 };
 
+// How the traced model's own forward takes the placeholders, where torch.fx cannot bind its signature: its arguments, holding placeholders.
+struct BoundCall {
+    ArgList args;
+    Kwargs kwargs;
+};
+
 // Facts about where a graph came from; printed and exported, never executed.
 struct Provenance {
     std::string torchVersion; // "2.13.0+cpu"; decides the dialect of the two torch texts
     std::string pythonVersion;
     std::string source; // "net.py:make"
     TraceOptions options;
+    std::optional<BoundCall> call;
     std::vector<InputSpec> inputs;
     std::vector<TraceWarning> warnings;
     std::vector<std::string> wrapped; // torch.fx.wrap names

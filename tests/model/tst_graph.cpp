@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "model/ir/bind.h"
 #include "model/ir/lint.h"
 #include "model/text/text.h"
 
@@ -97,6 +98,42 @@ private slots:
         QVERIFY(g.rename(a, "a").ok());
         QVERIFY(g.rename(a, "c").ok());
         QVERIFY(!g.find("a") && g.find("c") == a);
+    }
+
+    // Python's own rules: f(a, b=2, *rest, key, last=5, **more).
+    void argumentsBind()
+    {
+        Graph g;
+        auto add = [&](const char *target, ArgList fallback = {}) {
+            Node p = placeholder(target + std::string_view(target).find_first_not_of('*'));
+            p.target = target;
+            p.args = std::move(fallback);
+            g.append(std::move(p));
+        };
+        add("a");
+        add("b", { 2 });
+        add("*rest");
+        add("key");
+        add("last", { 5 });
+        add("**more");
+        auto bound = [&](const ArgList &args, const Kwargs &kwargs) {
+            const auto r = bindArguments(g, args, kwargs);
+            if (!r)
+                return QString::fromStdString(r.message());
+            QStringList texts;
+            for (const Arg &a : *r)
+                texts << QString::fromStdString(argText({}, a));
+            return texts.join("; ");
+        };
+        QCOMPARE(bound({ 1 }, { { "key", 3 } }), "1; 2; (); 3; 5; {}");
+        QCOMPARE(bound({ 1, 7, 8, 9 }, { { "z", 0 }, { "last", 6 }, { "key", 3 } }), "1; 7; (8, 9); 3; 6; {'z': 0}");
+        QCOMPARE(bound({}, { { "b", 4 }, { "a", 1 }, { "key", 3 } }), "1; 4; (); 3; 5; {}");
+        QCOMPARE(bound({ 1 }, {}), "its argument 'key' is missing");
+        QCOMPARE(bound({ 1 }, { { "a", 2 }, { "key", 3 } }), "it got two values for its argument 'a'");
+        Graph plain;
+        plain.append(placeholder("x"));
+        QCOMPARE(bindArguments(plain, { 1, 2 }, {}).message().c_str(), "it takes 1 arguments and got 2");
+        QCOMPARE(bindArguments(plain, { 1 }, { { "y", 2 } }).message().c_str(), "it takes no argument named 'y'");
     }
 
     void eraseRefuses()

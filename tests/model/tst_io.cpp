@@ -83,7 +83,8 @@ class TestIo : public QObject
 private slots:
     void everythingRoundTrips()
     {
-        const GraphModule gm = fbtest::everything();
+        GraphModule gm = fbtest::everything();
+        gm.provenance.call = { { Arg::tuple({ gm.graph.placeholders().front(), 1 }) }, { { "flag", true } } };
         const Status written = writeFxt(gm, path("all.fxt"));
         QVERIFY2(written, fbtest::why(written));
         auto read = readFxt(path("all.fxt"));
@@ -96,6 +97,7 @@ private slots:
         QCOMPARE(read->modules.find("odd")->scriptError, gm.modules.find("odd")->scriptError);
         QCOMPARE(read->provenance.warnings[0].message, std::string("two names"));
         QCOMPARE(read->provenance.globals, gm.provenance.globals);
+        QVERIFY(read->provenance.call && read->provenance.call->args == gm.provenance.call->args);
         const Node &conv = read->graph[read->graph.find("conv")];
         QCOMPARE(conv.source->code, std::string("x = self.conv(x)"));
         QVERIFY(*conv.stack == *gm.graph[gm.graph.find("conv")].stack);
