@@ -112,7 +112,8 @@ struct TraceOptions {
     bool operator==(const TraceOptions &) const = default;
 };
 
-// How the traced model's own forward takes the placeholders, where torch.fx cannot bind its signature: its arguments, holding placeholders.
+// How the traced model's own forward takes the placeholders, where torch.fx cannot bind its signature: its arguments, holding
+// placeholders.
 struct BoundCall {
     ArgList args;
     Kwargs kwargs;

@@ -411,6 +411,8 @@ public:
     {
         std::map<std::string, std::string> out;
         for (const auto &[name, qualified] : gm_.provenance.globals) {
+            if (!strict_ && unevaluated(name))
+                continue;
             const auto known = spelled_.find(name);
             out[known == spelled_.end() ? name : known->second] = qualified;
         }
@@ -476,12 +478,26 @@ private:
                 out += name;
                 continue;
             }
+            if (const std::string *text = unevaluated(name); text && !strict_) {
+                out += *text;
+                continue;
+            }
             auto [known, first] = spelled_.try_emplace(name);
             if (first)
                 known->second = names_.create(name, false);
             out += known->second;
         }
         return out;
+    }
+
+    // The literal that an annotation's name stands for where it is a string (`from __future__ import annotations`). torch gives
+    // it a name that only its own globals know.
+    const std::string *unevaluated(std::string_view name) const
+    {
+        for (const auto &[known, value] : gm_.provenance.globals)
+            if (known == name && value.size() > 2 && pythonRepr(std::string_view(value).substr(1, value.size() - 2)) == value)
+                return &value;
+        return nullptr;
     }
 
     // An argument of forward may be called `torch` or `float`; what it hides is reached through another name.

@@ -1513,7 +1513,9 @@ def propagate(graph, root, inputs):
 # --- graph.json ------------------------------------------------------------------------------------------------------
 
 def qualified(obj):
-    """The dotted name of a function, class, enum member or typing construct."""
+    """The dotted name of a function, class, enum member or typing construct; the literal of a string (an annotation that is not evaluated)."""
+    if isinstance(obj, str):
+        return repr(obj)
     if isinstance(obj, enum.Enum):
         return f"{class_name(obj)}.{obj.name}"
     if inspect.ismodule(obj):

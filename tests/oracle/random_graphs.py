@@ -112,7 +112,8 @@ ANNOTATIONS = [torch.Tensor, int, float, bool, str, Pair, Mode, torch.dtype, tor
                typing.Optional[int], typing.Optional[torch.Tensor], typing.List[torch.Tensor], typing.Dict[str, torch.Tensor],
                typing.Tuple[int, ...], typing.Tuple[torch.Tensor, int], typing.Union[int, str], typing.Union[int, str, None],
                typing.Optional[typing.List[torch.Tensor]], typing.Dict[str, typing.List[int]], typing.Tuple[Pair, Mode], typing.Tuple[()],
-               list[int], tuple[int, ...], dict[str, torch.Tensor], list[dict[str, int]], typing.List[typing.Optional[int]], type(None)]
+               list[int], tuple[int, ...], dict[str, torch.Tensor], list[dict[str, int]], typing.List[typing.Optional[int]], type(None), "torch.Tensor",
+               "tuple[Tensor, int] | None", "Foo"]     # texts: `from __future__ import annotations`
 if not OLD:
     ANNOTATIONS += [int | None, torch.Tensor | None, int | str, typing.List[int | None], dict[str, int | None], typing.Sequence[int]]
 DEFAULTS = [None, 1, -2.5, True, "text", (1, "a"), [1, 2.0], math.inf, torch.float16, torch.device("cpu"), {"a": 1}, slice(1, None, None), 2**70, Pair(1, 2)]

@@ -74,6 +74,13 @@ class Annotated(nn.Module):
         return {"out": x[0]}
 
 
+class Unevaluated(nn.Module):
+    """What `from __future__ import annotations` leaves: texts."""
+
+    def forward(self, x: "torch.Tensor", n: "typing.Optional[int]" = None, words: "dict[str, 'Tensor']" = 2) -> "tuple[torch.Tensor, int]":
+        return x + 1, words
+
+
 class Wrapped(nn.Module):
     def forward(self, x):
         return take(Pair(x, (x, 1)))
