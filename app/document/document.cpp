@@ -6,7 +6,7 @@
 
 #include <QFileInfo>
 
-#include "app/document/workflow.h"
+#include "app/document/parts.h"
 #include "model/io/fxt.h"
 #include "passes/edits.h"
 
@@ -18,7 +18,7 @@ namespace
 
 constexpr uint64_t kCalibrationBatch = 8;
 
-// One edit on a state: what it reports and the state after it.
+// One edit on one graph: what it reports and the state after it.
 struct Edited {
     DocumentState next;
     PassReport report;
@@ -49,6 +49,60 @@ Result<Edited> apply(const DocumentState &s, const QString &name, const std::str
     return Edited{ std::move(next), std::move(*report) };
 }
 
+// The graphs that are quantized: the model's own, or its parts.
+std::vector<std::string> quantized(const DocumentStates &all)
+{
+    std::vector<std::string> paths;
+    for (const auto &[path, s] : all)
+        if (all.size() == 1 || !path.empty())
+            paths.push_back(path);
+    return paths;
+}
+
+// The model with the parts as they are now; `graphOf` says which form of each.
+template <class GraphOf> GraphModule withParts(const DocumentStates &all, GraphOf graphOf)
+{
+    GraphModule whole = *graphOf(all.at(""));
+    for (const auto &[path, s] : all)
+        if (!path.empty()) {
+            ModuleInfo info = *whole.modules.find(path);
+            info.graph = graphOf(s);
+            whole.modules.set(path, std::move(info));
+        }
+    return whole;
+}
+
+std::shared_ptr<const GraphModule> floatGraphOf(const DocumentState &s)
+{
+    return s.floatGraph ? s.floatGraph : s.graph;
+}
+
+QString inPart(const std::string &path)
+{
+    return path.empty() ? QString() : qs(pathInModel(path)) + QStringLiteral(": ");
+}
+
+QString evaluationText(const Evaluation &e)
+{
+    return e.accuracyFloat < 0 ? GraphDocument::tr("outputs: SQNR %1").arg(qs(decibelText(e.sqnrDb)))
+                               : GraphDocument::tr("float %1 %, int8 %2 %, %3 samples, SQNR %4")
+                                     .arg(e.accuracyFloat * 100, 0, 'f', 2)
+                                     .arg(e.accuracyInt8 * 100, 0, 'f', 2)
+                                     .arg(e.samples)
+                                     .arg(qs(decibelText(e.sqnrDb)));
+}
+
+Result<ByPart<PartEvaluation>> evaluatePartsOf(
+    const DocumentStates &all, const DataSet &data, Worker &worker, JobContext &context)
+{
+    ByPart<std::shared_ptr<const QuantResult>> converted;
+    for (const std::string &path : quantized(all))
+        converted.emplace(path, all.at(path).converted);
+    return evaluateParts(
+        withParts(all, floatGraphOf), converted, all.at("").config.backend, data, worker,
+        [&context](double f) { context.progress(f); }, &context.cancelled);
+}
+
 } // namespace
 
 QString qs(std::string_view s)
@@ -71,13 +125,38 @@ QString GraphDocument::title() const
     return isOpen() ? name_ : tr("Fuseboard");
 }
 
-void GraphDocument::push(const QString &name, DocumentState state)
+void GraphDocument::push(const QString &name, DocumentStates states)
 {
     while (history_.size() > current_ + 1)
         history_.removeLast();
-    history_.append({ name, std::move(state) });
+    history_.append({ name, std::move(states), part_ });
     ++current_;
     stateChanged();
+}
+
+QStringList GraphDocument::parts() const
+{
+    QStringList paths;
+    for (const auto &[path, s] : states())
+        if (!path.empty())
+            paths << qs(path);
+    return paths;
+}
+
+QString GraphDocument::part() const
+{
+    return qs(part_);
+}
+
+void GraphDocument::showPart(const QString &path)
+{
+    if (path == part() || !states().contains(path.toStdString()))
+        return;
+    part_ = path.toStdString();
+    plan_.reset();
+    updateProblems();
+    emit changed();
+    updatePlan();
 }
 
 void GraphDocument::stateChanged()
@@ -92,25 +171,28 @@ void GraphDocument::stateChanged()
 
 void GraphDocument::undo()
 {
-    if (canUndo()) {
-        --current_;
-        stateChanged();
-    }
+    if (canUndo()) // and look at the graph that changes
+        moveTo(current_ - 1, history_[current_].part);
 }
 
 void GraphDocument::redo()
 {
-    if (canRedo()) {
-        ++current_;
-        stateChanged();
-    }
+    if (canRedo())
+        moveTo(current_ + 1, history_[current_ + 1].part);
 }
 
-void GraphDocument::runOnState(
-    const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work)
+void GraphDocument::moveTo(qsizetype step, const std::string &part)
+{
+    current_ = step;
+    part_ = part;
+    stateChanged();
+}
+
+void GraphDocument::runOnStates(
+    const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentStates &, JobContext &)> work)
 {
     const quint64 revision = revision_;
-    jobs_.start({ name, kind }, [this, name, revision, snapshot = state(), work = std::move(work)](JobContext &context) {
+    jobs_.start({ name, kind }, [this, name, revision, snapshot = states(), work = std::move(work)](JobContext &context) {
         Result<Deliver> answer = work(snapshot, context);
         if (!answer) {
             const QString message = qs(answer.message());
@@ -143,8 +225,10 @@ void GraphDocument::open(const QString &path)
 
 void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, const QString &path, const QString &title)
 {
-    DocumentState state;
-    state.graph = std::move(gm);
+    DocumentStates states;
+    for (const std::string &part : partsOf(*gm))
+        states[part].graph = gm->modules.find(part)->graph;
+    states[""].graph = std::move(gm);
     path_ = path;
     name_ = title;
     dataPath_.clear();
@@ -152,7 +236,8 @@ void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, const QString &
     waitingData_.clear();
     trainingAccepted_ = false;
     worker_.reset();
-    history_ = { Step{ tr("Open"), std::move(state) } };
+    part_.clear();
+    history_ = { Step{ tr("Open"), std::move(states), {} } };
     current_ = saved_ = 0;
     stateChanged();
     emit opened();
@@ -162,20 +247,23 @@ void GraphDocument::edit(const QString &name, const std::string &edit)
 {
     if (isInt8())
         return emit failed(name, tr("the graph is in int8; undo the conversion to edit it"));
-    runOnState(name, QStringLiteral("edit"), [this, name, edit](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-        Result<Edited> edited = apply(s, name, edit, context);
-        if (!edited)
-            return edited.error();
-        QStringList lines;
-        for (const auto *items : { &edited->report.done, &edited->report.kept })
-            for (const PassItem &item : *items)
-                lines << qs(item.what);
-        return Deliver([this, name, edited = std::move(*edited), lines] {
-            if (edited.report.changed)
-                push(name, edited.next);
-            emit done(name, lines.isEmpty() ? tr("nothing to change") : lines.join(QStringLiteral("\n")));
+    runOnStates(name, QStringLiteral("edit"),
+        [this, name, edit, part = part_](const DocumentStates &all, JobContext &context) -> Result<Deliver> {
+            Result<Edited> edited = apply(all.at(part), name, edit, context);
+            if (!edited)
+                return edited.error();
+            QStringList lines;
+            for (const auto *items : { &edited->report.done, &edited->report.kept })
+                for (const PassItem &item : *items)
+                    lines << qs(item.what);
+            DocumentStates next = all;
+            next[part] = std::move(edited->next);
+            return Deliver([this, name, changed = edited->report.changed, next = std::move(next), lines] {
+                if (changed)
+                    push(name, next);
+                emit done(name, lines.isEmpty() ? tr("nothing to change") : lines.join(QStringLiteral("\n")));
+            });
         });
-    });
 }
 
 void GraphDocument::configure(const QString &name, QuantConfig config)
@@ -184,8 +272,10 @@ void GraphDocument::configure(const QString &name, QuantConfig config)
         return;
     if (isInt8())
         return emit failed(name, tr("the graph is in int8; undo the conversion to change its configuration"));
-    DocumentState next = state();
-    next.config = std::move(config);
+    DocumentStates next = states();
+    for (auto &[path, s] : next)
+        s.config.backend = config.backend; // one for all parts
+    next[part_].config = std::move(config);
     push(name, std::move(next));
 }
 
@@ -193,7 +283,7 @@ void GraphDocument::updatePlan()
 {
     if (!isOpen() || isInt8())
         return;
-    const quint64 revision = revision_;
+    const quint64 revision = ++planRevision_;
     jobs_.start({ tr("Plan quantization"), QStringLiteral("plan"), true }, [this, revision, snapshot = state()](JobContext &) {
         Result<QuantPlan> plan = planQuantization(*snapshot.graph, snapshot.config);
         if (!plan) {
@@ -202,7 +292,7 @@ void GraphDocument::updatePlan()
         }
         auto shared = std::make_shared<const QuantPlan>(std::move(*plan));
         return JobAnswer{ tr("done"), false, [this, revision, shared] {
-                             if (revision != revision_)
+                             if (revision != planRevision_)
                                  return;
                              plan_ = shared;
                              updateProblems();
@@ -215,20 +305,33 @@ void GraphDocument::calibrate(const QString &dataPath)
 {
     if (isInt8())
         return emit failed(tr("Calibrate"), tr("the graph is in int8; undo the conversion to calibrate again"));
-    if (isOpen() && !trainingAccepted_ && !trainingCalls(*state().graph).empty()) {
+    if (isPartial() && !worker_)
+        return emit failed(
+            tr("Calibrate"), tr("the model as a whole runs only in your Python: start the Python worker, see Problems"));
+    const bool training = std::any_of(states().begin(), states().end(),
+        [](const auto &s) { return s.second.graph && !trainingCalls(*s.second.graph).empty(); });
+    if (training && !trainingAccepted_) {
         waitingData_ = dataPath;
+        updateProblems();
         return emit failed(
             tr("Calibrate"), tr("the graph acts as in training, so its ranges would not be those of inference; see Problems"));
     }
     const QString name = tr("Prepare: fuse");
-    runOnState(
-        name, QStringLiteral("fuse"), [this, name, dataPath](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-            Result<Edited> edited = apply(s, name, R"({"op": "fuse"})", context);
-            if (!edited)
-                return edited.error();
-            return Deliver([this, name, edited = std::move(*edited), dataPath] {
-                if (edited.report.changed)
-                    push(name, edited.next);
+    runOnStates(
+        name, QStringLiteral("fuse"), [this, name, dataPath](const DocumentStates &all, JobContext &context) -> Result<Deliver> {
+            DocumentStates next = all;
+            bool changed = false;
+            for (const std::string &path : quantized(all)) {
+                Result<Edited> edited = apply(all.at(path), name, R"({"op": "fuse"})", context);
+                if (!edited)
+                    return Error{ inPart(path).toStdString() + edited.message() };
+                if (edited->report.changed)
+                    next[path] = std::move(edited->next);
+                changed |= edited->report.changed;
+            }
+            return Deliver([this, name, changed, next = std::move(next), dataPath] {
+                if (changed)
+                    push(name, next);
                 calibrateNow(dataPath);
             });
         });
@@ -244,9 +347,10 @@ void GraphDocument::calibrateInTraining()
 void GraphDocument::calibrateNow(const QString &dataPath)
 {
     const QString name = tr("Calibrate");
-    runOnState(name, QStringLiteral("calibrate"),
-        [this, name, dataPath, worker = worker_](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-            Result<DataSet> data = openData(dataPath.toStdString(), *s.graph);
+    runOnStates(name, QStringLiteral("calibrate"),
+        [this, name, dataPath, worker = worker_](const DocumentStates &all, JobContext &context) -> Result<Deliver> {
+            const GraphModule whole = withParts(all, floatGraphOf);
+            Result<DataSet> data = openData(dataPath.toStdString(), whole);
             if (!data)
                 return data.error();
             CalibrateOptions options;
@@ -257,15 +361,18 @@ void GraphDocument::calibrateNow(const QString &dataPath)
                 context.progress(
                     p.total ? double(p.done) / double(p.total) : -1, tr("%1 of %2 samples").arg(p.done).arg(p.total));
             };
-            Result<Calibration> calibration = fb::calibrate(*s.graph, *data, options);
+            Result<Calibration> calibration = fb::calibrate(whole, *data, options);
             if (!calibration)
                 return calibration.error();
-            DocumentState next = s;
-            next.calibration = std::make_shared<const Calibration>(std::move(*calibration));
+            DocumentStates next = all;
+            for (auto &[path, s] : next)
+                if (!path.empty())
+                    s.calibration = std::make_shared<const Calibration>(statisticsOf(*calibration, whole, path));
+            next[""].calibration = std::make_shared<const Calibration>(std::move(*calibration));
             return Deliver([this, name, next, dataPath] {
                 dataPath_ = dataPath;
                 push(name, next);
-                emit done(name, tr("%1 samples").arg(next.calibration->samples));
+                emit done(name, tr("%1 samples").arg(next.at("").calibration->samples));
             });
         });
 }
@@ -277,16 +384,26 @@ void GraphDocument::convertToInt8()
         return emit failed(name, tr("the graph is in int8 already"));
     if (!state().calibration)
         return emit failed(name, tr("nothing was calibrated yet: calibrate on data first"));
-    runOnState(name, QStringLiteral("convert"), [this, name](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-        Result<std::shared_ptr<const QuantResult>> result = convertModel(*s.graph, s.config, *s.calibration, &context.cancelled);
-        if (!result)
-            return result.error();
-        DocumentState next = s;
-        next.floatGraph = s.graph;
-        next.converted = *result;
-        next.graph = std::shared_ptr<const GraphModule>(*result, &(*result)->graph);
-        const auto &rows = (*result)->rows;
-        const auto int8 = std::count_if(rows.begin(), rows.end(), [](const QuantRow &row) { return row.int8(); });
+    runOnStates(name, QStringLiteral("convert"), [this, name](const DocumentStates &all, JobContext &context) -> Result<Deliver> {
+        DocumentStates next = all;
+        auto rows = std::make_shared<QuantResult>(); // of a model in parts: what became of them together
+        for (const std::string &path : quantized(all)) {
+            DocumentState &s = next[path];
+            Result<std::shared_ptr<const QuantResult>> result
+                = convertModel(*s.graph, s.config, *s.calibration, &context.cancelled);
+            if (!result)
+                return Error{ inPart(path).toStdString() + result.message() };
+            s.floatGraph = s.graph;
+            s.converted = *result;
+            s.graph = std::shared_ptr<const GraphModule>(*result, &(*result)->graph);
+            rows->rows.insert(rows->rows.end(), s.converted->rows.begin(), s.converted->rows.end());
+        }
+        const auto int8 = std::count_if(rows->rows.begin(), rows->rows.end(), [](const QuantRow &row) { return row.int8(); });
+        if (DocumentState &whole = next[""]; !whole.converted) {
+            rows->graph = *whole.graph;
+            whole.floatGraph = whole.graph;
+            whole.converted = std::move(rows);
+        }
         return Deliver([this, name, next, int8] {
             push(name, next);
             emit done(name, tr("%1 in int8").arg(nodesText(int8)));
@@ -299,28 +416,37 @@ void GraphDocument::evaluate(const QString &dataPath)
     const QString name = tr("Evaluate");
     if (!isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
-    runOnState(name, QStringLiteral("evaluate"),
-        [this, name, dataPath, worker = worker_](const DocumentState &s, JobContext &context) -> Result<Deliver> {
-            Result<DataSet> data = openData(dataPath.toStdString(), *s.floatGraph);
+    if (isPartial() && !worker_)
+        return emit failed(name, tr("the model as a whole runs only in your Python: start the Python worker, see Problems"));
+    runOnStates(name, QStringLiteral("evaluate"),
+        [this, name, dataPath, worker = worker_](const DocumentStates &all, JobContext &context) -> Result<Deliver> {
+            DocumentStates next = all;
+            DocumentState &whole = next[""];
+            Result<DataSet> data = openData(dataPath.toStdString(), *whole.floatGraph);
             if (!data)
                 return data.error();
-            Result<Evaluation> e = evaluateModels(
-                *s.floatGraph, *s.graph, s.config.backend, *data, &context.cancelled,
-                [&context](double f) { context.progress(f); }, worker.get());
-            if (!e)
-                return e.error();
-            DocumentState next = s;
-            next.evaluation = *e;
-            return Deliver([this, name, next, e = *e] {
-                history_[current_].state = next; // a figure about this state, not another state
+            QStringList lines;
+            if (next.size() > 1) {
+                auto evaluations = evaluatePartsOf(all, *data, *worker, context);
+                if (!evaluations)
+                    return evaluations.error();
+                for (const auto &[path, e] : *evaluations) {
+                    next[path].evaluation = e.evaluation;
+                    lines << inPart(path) + evaluationText(e.evaluation);
+                }
+            } else {
+                Result<Evaluation> e = evaluateModels(
+                    *whole.floatGraph, *whole.graph, whole.config.backend, *data, &context.cancelled,
+                    [&context](double f) { context.progress(f); }, worker.get());
+                if (!e)
+                    return e.error();
+                whole.evaluation = *e;
+                lines << evaluationText(*e) + (e->accuracyFloat < 0 ? tr("; the data has no labels") : QString());
+            }
+            return Deliver([this, name, next, lines] {
+                history_[current_].states = next; // figures about this state, not another state
                 emit changed();
-                emit done(name,
-                    e.accuracyFloat < 0 ? tr("outputs: SQNR %1; the data has no labels").arg(qs(decibelText(e.sqnrDb)))
-                                        : tr("float %1 %, int8 %2 %, %3 samples, SQNR %4")
-                                              .arg(e.accuracyFloat * 100, 0, 'f', 2)
-                                              .arg(e.accuracyInt8 * 100, 0, 'f', 2)
-                                              .arg(e.samples)
-                                              .arg(qs(decibelText(e.sqnrDb))));
+                emit done(name, lines.join(QStringLiteral("\n")));
             });
         });
 }
@@ -330,25 +456,48 @@ void GraphDocument::exportTo(const QString &folder, bool int8Form)
     const QString name = tr("Export");
     if (int8Form && !isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
-    runOnState(name, QStringLiteral("export"),
+    if (int8Form && isPartial() && !worker_)
+        return emit failed(name, tr("the model as a whole runs only in your Python: start the Python worker, see Problems"));
+    runOnStates(name, QStringLiteral("export"),
         [this, name, folder, int8Form, path = path_, dataPath = dataPath_, worker = worker_](
-            const DocumentState &s, JobContext &context) -> Result<Deliver> {
-            ExportRequest request;
-            request.floatGraph = s.floatGraph ? s.floatGraph : s.graph;
-            request.converted = int8Form ? s.converted : nullptr;
-            request.calibration = s.calibration;
-            request.config = s.config;
-            request.edits = s.edits;
-            request.fused = s.fused;
-            request.batch = kCalibrationBatch;
-            request.modelPath = path.toStdString();
-            request.dataPath = dataPath.toStdString();
-            request.evaluation = s.evaluation;
-            request.directory = folder.toStdString();
-            request.cancel = &context.cancelled;
-            request.worker = worker;
-            if (Status ok = exportFolder(request); !ok)
-                return ok.error();
+            const DocumentStates &all, JobContext &context) -> Result<Deliver> {
+            ByPart<ExportRequest> requests;
+            for (const std::string &part : quantized(all)) {
+                const DocumentState &s = all.at(part);
+                ExportRequest request;
+                request.floatGraph = floatGraphOf(s);
+                request.converted = int8Form ? s.converted : nullptr;
+                request.calibration = s.calibration;
+                request.config = s.config;
+                request.edits = s.edits;
+                request.fused = s.fused;
+                request.batch = kCalibrationBatch;
+                request.modelPath = path.toStdString();
+                request.dataPath = part.empty() || int8Form ? dataPath.toStdString() : std::string();
+                request.evaluation = s.evaluation;
+                request.directory = folder.toStdString();
+                request.cancel = &context.cancelled;
+                request.worker = worker;
+                requests.emplace(part, std::move(request));
+            }
+            if (all.size() == 1) {
+                if (Status ok = exportFolder(requests.at("")); !ok)
+                    return ok.error();
+            } else {
+                if (int8Form) { // each part checks itself on what the model gives it for the first sample
+                    Result<DataSet> data = openData(dataPath.toStdString(), *all.at("").floatGraph);
+                    if (!data)
+                        return data.error();
+                    data->samples = std::min<uint64_t>(data->samples, 1);
+                    auto first = evaluatePartsOf(all, *data, *worker, context);
+                    if (!first)
+                        return first.error();
+                    for (auto &[part, e] : *first)
+                        requests.at(part).sample = std::move(e.sample);
+                }
+                if (Status ok = exportParts(requests, folder.toStdString()); !ok)
+                    return ok.error();
+            }
             return Deliver([this, name, folder] {
                 exportedTo_ = folder;
                 emit changed();
@@ -360,8 +509,9 @@ void GraphDocument::exportTo(const QString &folder, bool int8Form)
 void GraphDocument::saveAs(const QString &path)
 {
     const QString name = tr("Save");
-    runOnState(name, QStringLiteral("save"), [this, name, path](const DocumentState &s, JobContext &) -> Result<Deliver> {
-        if (Status ok = writeFxt(*s.graph, path.toStdString()); !ok)
+    runOnStates(name, QStringLiteral("save"), [this, name, path](const DocumentStates &all, JobContext &) -> Result<Deliver> {
+        const GraphModule whole = withParts(all, [](const DocumentState &s) { return s.graph; });
+        if (Status ok = writeFxt(whole, path.toStdString()); !ok)
             return ok.error();
         return Deliver([this, name, path] {
             path_ = path;
@@ -389,7 +539,7 @@ int GraphDocument::staleNodes() const
 QStringList GraphDocument::sampleInputs() const
 {
     QStringList shapes;
-    const Provenance &p = state().graph->provenance;
+    const Provenance &p = states().at("").graph->provenance;
     for (const InputSpec &input : p.inputs)
         if (!input.dtype.empty() && p.options.samples.empty())
             shapes << qs(inputText(input));
@@ -400,7 +550,7 @@ void GraphDocument::startWorker(const QString &python, const QString &source)
 {
     const QString name = tr("Start the Python worker");
     const WorkerRequest request{ true, python.toStdString(), source.toStdString() };
-    const auto opened = history_.front().state.graph;
+    const auto opened = history_.front().states.at("").graph;
     jobs_.start({ name, QStringLiteral("worker") }, [this, name, request, opened, path = path_](JobContext &context) {
         auto worker = workerFor(*opened, path.toStdString(), request);
         Status started = worker ? Status() : Status(worker.error());
@@ -413,7 +563,7 @@ void GraphDocument::startWorker(const QString &python, const QString &source)
             return JobAnswer{ message, true, [this, name, message] { emit failed(name, message); } };
         }
         return JobAnswer{ tr("running"), false, [this, name, opened, worker = *worker] {
-                             if (history_.front().state.graph != opened)
+                             if (history_.front().states.at("").graph != opened)
                                  return; // another document is open by now
                              worker_ = worker;
                              updateProblems();
@@ -443,6 +593,9 @@ void GraphDocument::updateProblems()
                     {}, tr("Calibrate all the same"), QStringLiteral("calibrate-in-training"), {} });
         for (const TrainingCall &c : training)
             list.append({ Problem::Warning, qs(c.node), qs(c.message), {}, tr("Evaluation mode"), QStringLiteral("eval"), {} });
+        if (!part_.empty() && !worker_)
+            list.append({ Problem::Fault, {}, tr("the model around %1 runs only in your Python").arg(qs(pathInModel(part_))), {},
+                tr("Start the Python worker"), QStringLiteral("worker"), {} });
         for (const NotExecutable &n : notExecutable(*s.graph))
             if (!n.inPython)
                 list.append({ Problem::Fault, qs(n.node), qs(n.reason), {}, {}, {}, {} });

@@ -5,6 +5,7 @@
 // answer made from a state that is no longer the current one is dropped, and the user told.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -22,6 +23,7 @@
 namespace fb
 {
 
+// Of one graph.
 struct DocumentState {
     std::shared_ptr<const GraphModule> graph;
     QuantConfig config;
@@ -32,6 +34,10 @@ struct DocumentState {
     std::vector<std::string> edits; // so far, each one entry of EDITS.json: the recipe replays them
     PassReport fused; // what fusing did and did not, for the report
 };
+
+// What is open: the graph of the file by the path "", and where that model traces only in parts, each of those by its path in the
+// module table ("model.backbone"). Edits and rules are of one graph; calibration, conversion and export take all parts at once.
+using DocumentStates = std::map<std::string, DocumentState>;
 
 // Problems panel: what is wrong or suspicious.
 struct Problem {
@@ -52,9 +58,14 @@ public:
     explicit GraphDocument(QObject *parent = nullptr);
 
     bool isOpen() const { return bool(state().graph); }
-    const DocumentState &state() const { return history_[current_].state; }
+    const DocumentState &state() const { return states().at(part_); } // of the graph that is shown
     std::shared_ptr<const GraphModule> graph() const { return state().graph; }
+    std::shared_ptr<const GraphModule> model() const { return states().at("").graph; } // the file's graph, whatever is shown
     std::shared_ptr<const QuantPlan> plan() const { return plan_; } // of the float graph; null until worked out
+    bool isPartial() const { return states().size() > 1; }
+    QStringList parts() const; // paths, of a model that traces only in parts
+    QString part() const; // whose graph is shown; empty: the model's own
+    void showPart(const QString &path); // one of parts(), or empty
     bool isInt8() const { return bool(state().converted); }
     QString path() const { return path_; }
     QString title() const;
@@ -113,22 +124,26 @@ signals:
 private:
     struct Step {
         QString name;
-        DocumentState state;
+        DocumentStates states;
+        std::string part; // that was shown
     };
+    const DocumentStates &states() const { return history_[current_].states; }
     void adopt(std::shared_ptr<const GraphModule> gm, const QString &path, const QString &title);
-    void push(const QString &name, DocumentState state);
+    void push(const QString &name, DocumentStates states);
+    void moveTo(qsizetype step, const std::string &part);
     void stateChanged();
     void updatePlan();
     void updateProblems();
-    // Runs `work` on the current state in the background; delivers when the state is still the same.
+    // Runs `work` on the current states in the background; delivers when they are still the same.
     using Deliver = std::function<void()>;
-    void runOnState(
-        const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentState &, JobContext &)> work);
+    void runOnStates(
+        const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentStates &, JobContext &)> work);
     void calibrateNow(const QString &dataPath);
 
-    QList<Step> history_{ Step{} };
+    QList<Step> history_{ Step{ {}, { { "", {} } }, {} } };
     qsizetype current_ = 0, saved_ = 0;
-    quint64 revision_ = 0;
+    std::string part_;
+    quint64 revision_ = 0, planRevision_ = 0;
     QString path_, name_, dataPath_, exportedTo_;
     std::shared_ptr<const QuantPlan> plan_;
     QList<Problem> problems_, extraProblems_;

@@ -52,7 +52,7 @@ Calibration statisticsOf(const Calibration &all, const GraphModule &gm, const st
 }
 
 Result<ByPart<PartEvaluation>> evaluateParts(const GraphModule &gm, const ByPart<std::shared_ptr<const QuantResult>> &converted,
-    const std::string &backend, const DataSet &data, ModuleRunner &modules, const Progress &progress)
+    const std::string &backend, const DataSet &data, ModuleRunner &modules, const Progress &progress, const CancelFlag *cancel)
 {
     struct Part {
         const GraphModule *graph;
@@ -74,6 +74,7 @@ Result<ByPart<PartEvaluation>> evaluateParts(const GraphModule &gm, const ByPart
     std::string failed;
     RunOptions run;
     run.modules = &modules;
+    run.cancel = cancel;
     run.inside = [&](const std::string &path, NodeId id, const Arg &value) {
         Part &p = parts.at(path);
         const Opcode op = p.graph->graph[id].op;
@@ -123,6 +124,9 @@ Status exportParts(const ByPart<ExportRequest> &requests, const std::string &dir
     for (const auto &[path, unplaced] : requests) {
         ExportRequest request = unplaced;
         const std::string name = pathInModel(path);
+        if (name.find('/') != std::string::npos || name.starts_with('.'))
+            return Error{ "the submodule '" + name
+                + "' cannot be exported: its name is no name of a folder; rename it in the model" };
         request.directory = directory + "/" + name;
         if (Status written = exportFolder(request); !written)
             return Error{ name + ": " + written.message() };

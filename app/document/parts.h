@@ -31,9 +31,10 @@ struct PartEvaluation {
     std::vector<Arg> sample; // what the part was first called with
 };
 Result<ByPart<PartEvaluation>> evaluateParts(const GraphModule &gm, const ByPart<std::shared_ptr<const QuantResult>> &converted,
-    const std::string &backend, const DataSet &data, ModuleRunner &modules, const Progress &progress = {});
+    const std::string &backend, const DataSet &data, ModuleRunner &modules, const Progress &progress = {},
+    const CancelFlag *cancel = nullptr);
 
-// `requests` have everything but their directories.
+// `requests` have everything but their directories. Error: a part whose name cannot be a folder's, or what exportFolder says.
 Status exportParts(const ByPart<ExportRequest> &requests, const std::string &directory);
 
 } // namespace fb

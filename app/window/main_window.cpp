@@ -6,6 +6,7 @@
 #include <QActionGroup>
 #include <QApplication>
 #include <QCloseEvent>
+#include <QComboBox>
 #include <QDesktopServices>
 #include <QDialog>
 #include <QDockWidget>
@@ -78,6 +79,16 @@ QString dataFilter()
 QVector<NodeId> vectorOf(const QList<NodeId> &nodes)
 {
     return nodes;
+}
+
+// "backbone (87 % of the parameters)"
+QString partLabel(const GraphModule &model, const QString &path)
+{
+    const std::string part = path.toStdString();
+    const int64_t all = model.parameterCount();
+    const QString name = path.section(QLatin1Char('.'), 1);
+    const int64_t own = model.modules.find(part)->graph->parameterCount();
+    return all ? MainWindow::tr("%1 (%2 % of the parameters)").arg(name).arg(qRound(100.0 * double(own) / double(all))) : name;
 }
 
 QString memoryText()
@@ -303,6 +314,13 @@ void MainWindow::makeToolBar()
     bar->addSeparator();
     steps_ = new StepRow;
     bar->addWidget(steps_);
+    parts_ = new QComboBox;
+    parts_->setObjectName(QStringLiteral("parts"));
+    parts_->setAccessibleName(tr("Graph"));
+    parts_->setToolTip(tr("The model does not trace as a whole. Each of its submodules that does is a graph of its own."));
+    parts_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+    partsAction_ = bar->addWidget(parts_);
+    connect(parts_, &QComboBox::activated, this, [this](int index) { doc_.showPart(parts_->itemData(index).toString()); });
     auto *spacer = new QWidget;
     spacer->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
     bar->addWidget(spacer);
@@ -389,6 +407,8 @@ void MainWindow::connectViews()
 
     connect(tree_, &ModuleTree::moduleSelected, this, [this](const QString &path) { canvas_->selectModule(path, true); });
     connect(tree_, &ModuleTree::moduleActivated, this, [this](const QString &path) {
+        if (doc_.parts().contains(path))
+            return doc_.showPart(path);
         canvas_->selectModule(path, true);
         canvas_->setFocus();
     });
@@ -455,6 +475,10 @@ void MainWindow::connectDocument()
         selected_.clear();
         if (!TracePanel::isScratch(doc_.path()))
             remember(doc_.path());
+        parts_->clear();
+        parts_->addItem(tr("whole model"), QString());
+        for (const QString &path : doc_.parts())
+            parts_->addItem(partLabel(*doc_.model(), path), path);
         pages_->setCurrentWidget(canvas_);
         canvas_->setGraph(doc_.graph(), true);
         canvas_->setFocus();
@@ -503,9 +527,16 @@ void MainWindow::refresh()
     for (QDockWidget *d : { treeDock_, rulesDock_, inspectorDock_, codeDock_, histogramDock_, layersDock_ })
         d->widget()->setEnabled(doc_.isOpen());
 
+    partsAction_->setVisible(doc_.isPartial());
     if (gm) {
-        if (canvas_->graph() != gm)
+        if (doc_.part() != shownPart_) { // another graph, whose nodes have ids of their own
+            shownPart_ = doc_.part();
+            selected_.clear();
+            canvas_->setGraph(gm, true);
+        } else if (canvas_->graph() != gm) {
             canvas_->setGraph(gm);
+        }
+        parts_->setCurrentIndex(parts_->findData(shownPart_));
         QList<NodeId> still;
         for (NodeId id : std::as_const(selected_))
             if (gm->graph.contains(id))
@@ -651,9 +682,9 @@ void MainWindow::fixProblem(int id)
 
 QString MainWindow::sourceHere() const
 {
-    if (const Result<std::string> found = sourceOf(*doc_.graph(), doc_.path().toStdString()))
+    if (const Result<std::string> found = sourceOf(*doc_.model(), doc_.path().toStdString()))
         return qs(*found);
-    const QString source = qs(doc_.graph()->provenance.source), name = source.section(QLatin1Char(':'), -1),
+    const QString source = qs(doc_.model()->provenance.source), name = source.section(QLatin1Char(':'), -1),
                   file = QFileInfo(source.section(QLatin1Char(':'), 0, -2)).fileName();
     const bool traced = tracePanel_ && !file.isEmpty() && tracePanel_->sourceFolder().exists(file);
     return traced ? tracePanel_->sourceFolder().filePath(file) + QLatin1Char(':') + name : QString();
@@ -662,16 +693,16 @@ QString MainWindow::sourceHere() const
 void MainWindow::traceAgain()
 {
     const QString source = sourceHere();
-    trace(source.isEmpty() ? qs(doc_.graph()->provenance.source) : source);
+    trace(source.isEmpty() ? qs(doc_.model()->provenance.source) : source);
     tracePanel_->setInput(doc_.sampleInputs().join(QLatin1Char(' ')));
-    tracePanel_->setOptions(doc_.graph()->provenance.options);
+    tracePanel_->setOptions(doc_.model()->provenance.options);
 }
 
 // With the model's source from where it was traced, or from where the user says.
 void MainWindow::startWorker()
 {
     const QString python = QSettings().value(QStringLiteral("tracePython")).toString();
-    const QString traced = qs(doc_.graph()->provenance.source), source = sourceHere();
+    const QString traced = qs(doc_.model()->provenance.source), source = sourceHere();
     if (!source.isEmpty() || !traced.contains(QLatin1Char(':')))
         return doc_.startWorker(python, source);
     const QString file = QFileInfo(traced.section(QLatin1Char(':'), 0, -2)).fileName();

@@ -10,6 +10,7 @@
 #include "app/document/document.h"
 #include "views/theme.h"
 
+class QComboBox;
 class QDockWidget;
 class QLabel;
 class QMenu;
@@ -107,6 +108,9 @@ private:
     SearchBox *search_ = nullptr;
     CommandPalette *palette_;
     QPointer<TracePanel> tracePanel_;
+    QComboBox *parts_ = nullptr; // which graph of a model that traces only in parts
+    QAction *partsAction_ = nullptr;
+    QString shownPart_;
 
     QDockWidget *treeDock_, *rulesDock_, *inspectorDock_, *codeDock_, *histogramDock_, *layersDock_, *problemsDock_, *jobsDock_;
     QMenu *recentMenu_ = nullptr;

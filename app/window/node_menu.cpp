@@ -125,6 +125,9 @@ void fillNodeMenu(
     const Node &n = gm->graph[first];
     const bool computes = n.op == Opcode::CallFunction || n.op == Opcode::CallMethod || n.op == Opcode::CallModule;
 
+    if (doc->part().isEmpty() && n.op == Opcode::CallModule)
+        for (const QString &part : doc->parts())
+            add(GraphDocument::tr("Show the graph of %1").arg(part.section(QLatin1Char('.'), 1)), [=] { doc->showPart(part); });
     if (!doc->isInt8()) {
         if (nodes.size() > 1)
             add(GraphDocument::tr("Fuse"), [=] { fuseNodes(doc, nodes); });
