@@ -17,7 +17,14 @@ namespace fb
 namespace
 {
 enum Column { KindColumn, PatternColumn, EffectColumn, DecidesColumn, ColumnCount };
+
+// The default may well have nothing left to decide.
+bool idles(const RuleRow &r)
+{
+    return r.decides == 0 && !r.pattern.isEmpty();
 }
+
+} // namespace
 
 RulesView::RulesView(QWidget *parent)
     : QWidget(parent)
@@ -94,14 +101,14 @@ void RulesView::setRules(const QVector<RuleRow> &rules)
     int idle = 0;
     for (int row = 0; row < rules.size(); ++row) {
         const RuleRow &r = rules[row];
-        const QString cells[] = { r.kind, r.pattern, r.effect, r.decides ? countText(r.decides) : tr("decides nothing") };
+        const QString cells[] = { r.kind, r.pattern, r.effect, idles(r) ? tr("decides nothing") : countText(r.decides) };
         for (int c = 0; c < ColumnCount; ++c) {
             auto *item = new QTableWidgetItem(cells[c]);
             item->setTextAlignment((c == DecidesColumn ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
             item->setToolTip(r.pattern.isEmpty() ? r.effect : r.pattern + ": " + r.effect);
             table_->setItem(row, c, item);
         }
-        if (!r.decides) {
+        if (idles(r)) {
             ++idle;
             table_->item(row, DecidesColumn)->setIcon(markIcon(Mark::Warning));
             for (int c = 0; c < ColumnCount; ++c)
@@ -120,7 +127,7 @@ QString RulesView::text() const
 {
     QString out;
     for (const RuleRow &r : rules_)
-        out += QStringList{ r.kind, r.pattern, r.effect, r.decides ? QString::number(r.decides) : tr("decides nothing") }.join(
+        out += QStringList{ r.kind, r.pattern, r.effect, idles(r) ? tr("decides nothing") : QString::number(r.decides) }.join(
                    " | ")
             + '\n';
     return out;

@@ -6,6 +6,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/worker_options.h"
+#include "app/document/parts.h"
 #include "app/document/tracer.h"
 #include "model/exec/interpreter.h"
 #include "model/exec/tensor_ops.h"
@@ -136,9 +137,20 @@ Json describe(const GraphModule &gm)
             problems.push_back({ { "kind", w.kind }, { "node", w.node }, { "message", w.message } });
     for (const TrainingCall &c : trainingCalls(gm))
         problems.push_back({ { "kind", "training" }, { "node", c.node }, { "message", c.message } });
-    return { { "format", "fxt" }, { "torch", gm.provenance.torchVersion }, { "nodes", gm.graph.size() }, { "opcodes", opcodes },
+    Json info{ { "format", "fxt" }, { "torch", gm.provenance.torchVersion }, { "nodes", gm.graph.size() }, { "opcodes", opcodes },
         { "modules", gm.modules.size() }, { "parameters", gm.parameterCount() }, { "inputs", inputs }, { "outputs", outputs },
         { "problems", problems } };
+    for (const std::string &path : partsOf(gm)) {
+        const ModuleInfo &m = *gm.modules.find(path);
+        Json part{ { "path", pathInModel(path) }, { "class", m.className }, { "nodes", m.graph->graph.size() },
+            { "parameters", m.graph->parameterCount() } };
+        if (const auto &share = m.graph->provenance.share) {
+            part["parameters_share"] = share->parameters;
+            part["multiply_adds_share"] = share->multiplyAdds ? Json(*share->multiplyAdds) : Json();
+        }
+        info["submodules"].push_back(part);
+    }
+    return info;
 }
 
 std::string specText(const Json &spec)
@@ -172,6 +184,12 @@ Status runInfo(const FileOptions &o, const Common &)
         out += "input       " + specText(i) + "\n";
     for (const Json &i : info["outputs"])
         out += "output      " + specText(i) + "\n";
+    for (const std::string &path : partsOf(*gm)) {
+        const GraphModule &part = *gm->modules.find(path)->graph;
+        const std::string share = shareText(part);
+        out += "submodule   " + pathInModel(path) + "  " + std::to_string(part.graph.size()) + " nodes"
+            + (share.empty() ? "" : ", ") + share + "\n";
+    }
     for (const Json &p : info["problems"])
         out += "problem     " + p["message"].get<std::string>() + "\n";
     print(out);

@@ -23,6 +23,16 @@ std::string pathInModel(const std::string &part)
     return part.substr(part.find('.') + 1);
 }
 
+std::string shareText(const GraphModule &part)
+{
+    const auto &share = part.provenance.share;
+    if (!share)
+        return {};
+    auto percent = [](double of) { return QString::number(100 * of, 'f', 1).toStdString() + " % of the "; };
+    return percent(share->parameters) + "parameters"
+        + (share->multiplyAdds ? ", " + percent(*share->multiplyAdds) + "multiply-adds" : std::string());
+}
+
 Result<ByPart<PassReport>> fuseParts(GraphModule &gm)
 {
     ByPart<PassReport> reports;

@@ -31,6 +31,7 @@
 #include <QUrl>
 #include <QVBoxLayout>
 
+#include "app/document/parts.h"
 #include "app/window/node_menu.h"
 #include "app/window/present.h"
 #include "app/window/trace_panel.h"
@@ -79,16 +80,6 @@ QString dataFilter()
 QVector<NodeId> vectorOf(const QList<NodeId> &nodes)
 {
     return nodes;
-}
-
-// "backbone (87 % of the parameters)"
-QString partLabel(const GraphModule &model, const QString &path)
-{
-    const std::string part = path.toStdString();
-    const int64_t all = model.parameterCount();
-    const QString name = path.section(QLatin1Char('.'), 1);
-    const int64_t own = model.modules.find(part)->graph->parameterCount();
-    return all ? MainWindow::tr("%1 (%2 % of the parameters)").arg(name).arg(qRound(100.0 * double(own) / double(all))) : name;
 }
 
 QString memoryText()
@@ -477,8 +468,11 @@ void MainWindow::connectDocument()
             remember(doc_.path());
         parts_->clear();
         parts_->addItem(tr("whole model"), QString());
-        for (const QString &path : doc_.parts())
-            parts_->addItem(partLabel(*doc_.model(), path), path);
+        for (const QString &path : doc_.parts()) {
+            parts_->addItem(path.section(QLatin1Char('.'), 1), path);
+            parts_->setItemData(
+                parts_->count() - 1, qs(shareText(*doc_.model()->modules.find(path.toStdString())->graph)), Qt::ToolTipRole);
+        }
         pages_->setCurrentWidget(canvas_);
         canvas_->setGraph(doc_.graph(), true);
         canvas_->setFocus();
@@ -616,6 +610,8 @@ void MainWindow::refreshStatus()
     QStringList facts{ doc_.title(), tr("torch %1").arg(qs(gm.provenance.torchVersion)), nodesText(qsizetype(gm.graph.size())) };
     if (doc_.isInt8())
         facts << tr("int8, %1").arg(qs(doc_.state().config.backend));
+    if (const std::string share = shareText(gm); !share.empty())
+        facts << qs(share);
     if (const auto &e = doc_.state().evaluation; e && e->accuracyFloat >= 0)
         facts << tr("top-1 float %1 %, int8 %2 %").arg(e->accuracyFloat * 100, 0, 'f', 2).arg(e->accuracyInt8 * 100, 0, 'f', 2);
     facts_->setText(facts.join(QStringLiteral("  |  ")) + QStringLiteral("  |"));

@@ -272,6 +272,11 @@ private:
             p.options.keepMode = options->boolOr("keep_mode", false);
             p.options.sizes = options->boolOr("sizes", false);
         }
+        if (const Json *share = doc.find("share")) {
+            const Json *adds = share->find("multiply_adds");
+            p.share = { share->at("parameters", "\"share\"").number("\"share\""),
+                adds ? std::optional(adds->number("\"share\"")) : std::nullopt };
+        }
         p.wrapped = texts(doc, "wrapped", "\"wrapped\"");
         if (const Json *globals = doc.find("globals"))
             for (const auto &[name, value] : globals->object("\"globals\""))

@@ -198,6 +198,10 @@ private:
                 attributes.emplace_back(fqn, argument(*value, gm.graph));
             out.emplace_back("attributes", std::move(attributes));
         }
+        if (p.share)
+            out.emplace_back("share",
+                Json::Object{ { "parameters", p.share->parameters },
+                    { "multiply_adds", p.share->multiplyAdds ? Json(*p.share->multiplyAdds) : Json() } });
         if (p.call && describes(*p.call, gm.graph))
             out.emplace_back("call",
                 Json::Object{ { "args", list(p.call->args, gm.graph) }, { "kwargs", keywords(p.call->kwargs, gm.graph) } });

@@ -119,6 +119,12 @@ struct BoundCall {
     Kwargs kwargs;
 };
 
+// What of the whole model one of its traced submodules holds that can be quantized, from 0 to 1.
+struct ModelShare {
+    double parameters = 0;
+    std::optional<double> multiplyAdds; // where the sample inputs ran
+};
+
 // Facts about where a graph came from; printed and exported, never executed.
 struct Provenance {
     std::string torchVersion; // "2.13.0+cpu"; decides the dialect of the two torch texts
@@ -126,6 +132,7 @@ struct Provenance {
     std::string source; // "net.py:make"
     TraceOptions options;
     std::optional<BoundCall> call;
+    std::optional<ModelShare> share; // of a graph that is a part of a model
     std::vector<InputSpec> inputs;
     std::vector<TraceWarning> warnings;
     std::vector<std::string> wrapped; // torch.fx.wrap names

@@ -56,6 +56,12 @@ private slots:
         QCOMPARE(d.doc().parts(), (QStringList{ "model.backbone", "model.head" }));
         QCOMPARE(d.graph().size(), size_t(3));
 
+        judge_.program = qEnvironmentVariable("FUSEBOARD_CLI");
+        QVERIFY2(judge_.run({ "info", "detector.fxt" }), judge_.error);
+        judge_.program = fbtest::python();
+        QVERIFY2(judge_.output.contains("submodule   backbone  8 nodes, ") && judge_.output.contains(" % of the multiply-adds\n"),
+            judge_.output);
+
         // Without the user's Python there are no ranges, and that is said.
         d.doc().calibrate(judge_.path("data.npy"));
         QVERIFY(d.settle());

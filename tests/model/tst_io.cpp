@@ -84,6 +84,7 @@ private slots:
     void everythingRoundTrips()
     {
         GraphModule gm = fbtest::everything();
+        gm.provenance.share = { 0.25, 0.5 };
         gm.provenance.call = { { Arg::tuple({ gm.graph.placeholders().front(), 1 }) }, { { "flag", true } } };
         const Status written = writeFxt(gm, path("all.fxt"));
         QVERIFY2(written, fbtest::why(written));
@@ -97,6 +98,8 @@ private slots:
         QCOMPARE(read->modules.find("odd")->scriptError, gm.modules.find("odd")->scriptError);
         QCOMPARE(read->provenance.warnings[0].message, std::string("two names"));
         QCOMPARE(read->provenance.globals, gm.provenance.globals);
+        QVERIFY(
+            read->provenance.share && read->provenance.share->parameters == 0.25 && read->provenance.share->multiplyAdds == 0.5);
         QVERIFY(read->provenance.call && read->provenance.call->args == gm.provenance.call->args);
         const Node &conv = read->graph[read->graph.find("conv")];
         QCOMPARE(conv.source->code, std::string("x = self.conv(x)"));
