@@ -291,12 +291,14 @@ private:
         }
     }
 
+    QFont chipFont() const { return Theme::font(std::max(11.0, kDetailPx * z), QFont::DemiBold); }
+    double chipWidth(const QString &word) const { return QFontMetricsF(chipFont()).horizontalAdvance(word) + 8; }
+
     // A small label whose top right corner hangs at `corner`; returns its left edge.
     double chip(QPointF corner, const QString &word, const QColor &colour, bool above = false)
     {
-        QFont f = Theme::font(std::max(11.0, kDetailPx * z), QFont::DemiBold);
-        const QFontMetricsF m(f);
-        const double w = m.horizontalAdvance(word) + 8, h = m.height();
+        const QFont f = chipFont();
+        const double w = chipWidth(word), h = QFontMetricsF(f).height();
         const QRectF r(corner.x() - w, above ? corner.y() - h / 2 : corner.y(), w, h);
         p.setPen(Qt::NoPen);
         p.setBrush(colour);
@@ -356,7 +358,9 @@ private:
                 break;
             }
             const QPointF corner(right, y + 1);
-            if (!word.isEmpty())
+            // From afar letters stay readable and boxes do not grow with them: then the title goes first.
+            const bool fits = z >= 0.95 || chipWidth(word) + 4 <= in.width() - titleMetrics.horizontalAdvance(name);
+            if (!word.isEmpty() && fits)
                 right = chip(corner, word, badge.runs == NodeBadge::Runs::Unknown ? role(Role::LeafNode) : runs.colour) - 4;
             const double k = std::max(11.0, 11 * z);
             auto sign = [&](auto draw) {
