@@ -47,19 +47,22 @@ std::vector<Tensor> allTensors(const Arg &value)
     return out;
 }
 
-std::optional<std::vector<int64_t>> labelsOf(const DataSet &data)
+// Integers named as labels are; nothing where the data has none. Error: as many as do not fit the samples.
+Result<std::optional<std::vector<int64_t>>> labelsOf(const DataSet &data)
 {
     for (const char *name : { "labels", "label", "y", "targets" }) {
         auto it = data.extra.find(name);
-        if (it == data.extra.end() || !it->second || isFloatingPoint(it->second->dtype)
-            || it->second->numel() != int64_t(data.samples))
+        if (it == data.extra.end() || !it->second || isFloatingPoint(it->second->dtype))
             continue;
+        if (it->second->numel() != int64_t(data.samples))
+            return Error{ data.source + ": " + name + " holds " + std::to_string(it->second->numel()) + " labels for "
+                + std::to_string(data.samples) + " samples; give one for each" };
         std::vector<int64_t> labels;
         for (double v : toDoubles(*it->second))
             labels.push_back(int64_t(v));
-        return labels;
+        return std::optional(std::move(labels));
     }
-    return std::nullopt;
+    return std::optional<std::vector<int64_t>>();
 }
 
 // Rows of `logits` whose largest value stands at the label. Only for a [batch, classes] answer.
@@ -179,7 +182,10 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
     Result<Interpreter> int8 = Interpreter::create(int8Graph);
     if (!int8)
         return int8.error();
-    const auto labels = labelsOf(data);
+    const auto found = labelsOf(data);
+    if (!found)
+        return found.error();
+    const std::optional<std::vector<int64_t>> &labels = *found;
     const RunOptions floatRun{ .cancel = cancel, .modules = modules },
         int8Run{ .cancel = cancel, .engine = backend, .modules = modules };
 
@@ -202,6 +208,11 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
             return b.error();
         distance.add(*a, *b);
         if (scored) {
+            if (const Tensor logits = firstTensor(*a); logits && logits->sizes.size() == 2)
+                for (uint64_t i = begin; i < end; ++i)
+                    if ((*labels)[i] < 0 || (*labels)[i] >= logits->sizes[1])
+                        return Error{ data.source + ": label " + std::to_string((*labels)[i]) + " of sample " + std::to_string(i)
+                            + " is none of the model's " + std::to_string(logits->sizes[1]) + " classes" };
             const auto ra = countRight(firstTensor(*a), *labels, begin), rb = countRight(firstTensor(*b), *labels, begin);
             scored = ra && rb;
             rightFloat += ra.value_or(0);

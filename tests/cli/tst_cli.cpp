@@ -421,6 +421,30 @@ private slots:
         QVERIFY2(quantized.out.contains("\nx: 2 values are nan or inf and were kept out\n"), quantized.out);
     }
 
+    // Labels that say nothing about the data are not passed over.
+    void labelsThatDoNotFit()
+    {
+        Judge judge;
+        QVERIFY2(judge.run({ "-c",
+                     "import numpy, sys\n"
+                     "x = numpy.load(sys.argv[1])[:4]\n"
+                     "numpy.savez('few.npz', x=x, labels=numpy.zeros(3, 'int64'))\n"
+                     "numpy.savez('beyond.npz', x=x, labels=numpy.array([0, 1, 99, 2]))\n"
+                     "numpy.savez('none.npz', x=x)\n",
+                     data_ }),
+            judge.error);
+        const auto quantized = [&](const char *test) {
+            return cli({ "quantize", demo_, "--data", data_, "--test", judge.path(test), "-o", judge.path("q"), "--quiet" });
+        };
+        const Ran few = quantized("few.npz"), beyond = quantized("beyond.npz"), none = quantized("none.npz");
+        QCOMPARE(few.code, 1);
+        QVERIFY2(few.err.contains("labels holds 3 labels for 4 samples"), few.err);
+        QCOMPARE(beyond.code, 1);
+        QVERIFY2(beyond.err.contains("label 99 of sample 2 is none of the model's 10 classes"), beyond.err);
+        QCOMPARE(none.code, 0);
+        QVERIFY2(none.err.contains("warning: no accuracy: "), none.err);
+    }
+
     void quantizeAndExport()
     {
         QVERIFY(done({ QStringLiteral("calibrate"), demo_, QStringLiteral("--data"), data_, QStringLiteral("-o"),
