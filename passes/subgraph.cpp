@@ -118,14 +118,15 @@ Status replaceByNodes(GraphModule &gm, NodeId callId, const Graph &inside, const
     if (!given)
         return Error{ call.name + " does not fit its inside: " + given.message() };
     std::unordered_map<NodeId, Arg> bound;
-    for (size_t i = 0; const NodeId hole : inside.placeholders())
-        bound[hole] = (*given)[i++];
     auto mapped = [&](NodeId id) { return bound.at(id); };
     Arg results;
-    for (NodeId id : inside.order()) {
+    for (size_t hole = 0; NodeId id : inside.order()) {
         Node n = inside[id];
-        if (n.op == Opcode::Placeholder)
+        if (n.op == Opcode::Placeholder) {
+            const std::optional<Arg> &value = (*given)[hole++];
+            bound[id] = value ? *value : mapNodes(n.args.front(), mapped);
             continue;
+        }
         for (Arg &a : n.args)
             a = mapNodes(a, mapped);
         for (auto &kw : n.kwargs)

@@ -64,8 +64,10 @@ public:
         , z(zoom)
         , title(Theme::font(std::max(11.0, kTitlePx * zoom), QFont::DemiBold))
         , detail(Theme::font(std::max(11.0, kDetailPx * zoom)))
+        , sign(Theme::font(std::max(11.0, kDetailPx * zoom), QFont::DemiBold))
         , titleMetrics(title)
         , detailMetrics(detail)
+        , signMetrics(sign)
     {
         ground = role(Role::Ground);
         container = role(Role::Container);
@@ -291,20 +293,18 @@ private:
         }
     }
 
-    QFont chipFont() const { return Theme::font(std::max(11.0, kDetailPx * z), QFont::DemiBold); }
-    double chipWidth(const QString &word) const { return QFontMetricsF(chipFont()).horizontalAdvance(word) + 8; }
+    double chipWidth(const QString &word) const { return signMetrics.horizontalAdvance(word) + 8; }
 
     // A small label whose top right corner hangs at `corner`; returns its left edge.
     double chip(QPointF corner, const QString &word, const QColor &colour, bool above = false)
     {
-        const QFont f = chipFont();
-        const double w = chipWidth(word), h = QFontMetricsF(f).height();
+        const double w = chipWidth(word), h = signMetrics.height();
         const QRectF r(corner.x() - w, above ? corner.y() - h / 2 : corner.y(), w, h);
         p.setPen(Qt::NoPen);
         p.setBrush(colour);
         p.drawRoundedRect(r, 3, 3);
         p.setPen(Theme::textOn(colour));
-        p.setFont(f);
+        p.setFont(sign);
         p.drawText(r, Qt::AlignCenter, word);
         return r.left();
     }
@@ -548,8 +548,8 @@ private:
     const CanvasStyle &st;
     QRectF area;
     double z;
-    QFont title, detail;
-    QFontMetricsF titleMetrics, detailMetrics;
+    QFont title, detail, sign;
+    QFontMetricsF titleMetrics, detailMetrics, signMetrics;
     QColor ground, container;
 };
 

@@ -253,8 +253,7 @@ Status judge(Quantized &out, const QuantConfig &config, const Prepared &model, c
         if (!o.test.empty() && evaluation->accuracyFloat < 0)
             std::fprintf(stderr,
                 "warning: no accuracy: %s needs an integer array named labels with one class for each sample, and the model an "
-                "output of "
-                "[batch, classes]\n",
+                "output of [batch, classes]\n",
                 o.test.c_str());
         out.whole.evaluation = *evaluation;
         return {};

@@ -64,11 +64,8 @@ template <class GraphOf> GraphModule withParts(const DocumentStates &all, GraphO
 {
     GraphModule whole = *graphOf(all.at(""));
     for (const auto &[path, s] : all)
-        if (!path.empty()) {
-            ModuleInfo info = *whole.modules.find(path);
-            info.graph = graphOf(s);
-            whole.modules.set(path, std::move(info));
-        }
+        if (!path.empty())
+            replacePart(whole, path, graphOf(s));
     return whole;
 }
 
@@ -153,16 +150,18 @@ void GraphDocument::showPart(const QString &path)
     if (path == part() || !states().contains(path.toStdString()))
         return;
     part_ = path.toStdString();
-    plan_.reset();
-    updateProblems();
-    emit changed();
-    updatePlan();
+    graphChanged();
 }
 
 void GraphDocument::stateChanged()
 {
     ++revision_;
     exportedTo_.clear();
+    graphChanged();
+}
+
+void GraphDocument::graphChanged()
+{
     plan_.reset();
     updateProblems();
     emit changed();
@@ -281,9 +280,9 @@ void GraphDocument::configure(const QString &name, QuantConfig config)
 
 void GraphDocument::updatePlan()
 {
+    const quint64 revision = ++planRevision_; // whatever is worked out now is of another graph
     if (!isOpen() || isInt8())
         return;
-    const quint64 revision = ++planRevision_;
     jobs_.start({ tr("Plan quantization"), QStringLiteral("plan"), true }, [this, revision, snapshot = state()](JobContext &) {
         Result<QuantPlan> plan = planQuantization(*snapshot.graph, snapshot.config);
         if (!plan) {
@@ -301,13 +300,20 @@ void GraphDocument::updatePlan()
     });
 }
 
+bool GraphDocument::lacksWorker(const QString &name)
+{
+    const bool lacks = isPartial() && !worker_;
+    if (lacks)
+        emit failed(name, tr("the model as a whole runs only in your Python: start the Python worker, see Problems"));
+    return lacks;
+}
+
 void GraphDocument::calibrate(const QString &dataPath)
 {
     if (isInt8())
         return emit failed(tr("Calibrate"), tr("the graph is in int8; undo the conversion to calibrate again"));
-    if (isPartial() && !worker_)
-        return emit failed(
-            tr("Calibrate"), tr("the model as a whole runs only in your Python: start the Python worker, see Problems"));
+    if (lacksWorker(tr("Calibrate")))
+        return;
     const bool training = std::any_of(states().begin(), states().end(),
         [](const auto &s) { return s.second.graph && !trainingCalls(*s.second.graph).empty(); });
     if (training && !trainingAccepted_) {
@@ -386,7 +392,8 @@ void GraphDocument::convertToInt8()
         return emit failed(name, tr("nothing was calibrated yet: calibrate on data first"));
     runOnStates(name, QStringLiteral("convert"), [this, name](const DocumentStates &all, JobContext &context) -> Result<Deliver> {
         DocumentStates next = all;
-        auto rows = std::make_shared<QuantResult>(); // of a model in parts: what became of them together
+        std::vector<QuantRow> rows; // of a model in parts: what became of them together, named as calibration names them
+        qsizetype int8 = 0;
         for (const std::string &path : quantized(all)) {
             DocumentState &s = next[path];
             Result<std::shared_ptr<const QuantResult>> result
@@ -396,13 +403,18 @@ void GraphDocument::convertToInt8()
             s.floatGraph = s.graph;
             s.converted = *result;
             s.graph = std::shared_ptr<const GraphModule>(*result, &(*result)->graph);
-            rows->rows.insert(rows->rows.end(), s.converted->rows.begin(), s.converted->rows.end());
+            for (const QuantRow &row : s.converted->rows) {
+                int8 += row.int8();
+                if (!path.empty()) {
+                    rows.push_back(row);
+                    rows.back().node = path + "/" + row.node;
+                    rows.back().converted = path + "/" + row.converted;
+                }
+            }
         }
-        const auto int8 = std::count_if(rows->rows.begin(), rows->rows.end(), [](const QuantRow &row) { return row.int8(); });
-        if (DocumentState &whole = next[""]; !whole.converted) {
-            rows->graph = *whole.graph;
+        if (DocumentState &whole = next[""]; next.size() > 1) {
             whole.floatGraph = whole.graph;
-            whole.converted = std::move(rows);
+            whole.converted = std::make_shared<const QuantResult>(QuantResult{ *whole.graph, {}, std::move(rows) });
         }
         return Deliver([this, name, next, int8] {
             push(name, next);
@@ -416,8 +428,8 @@ void GraphDocument::evaluate(const QString &dataPath)
     const QString name = tr("Evaluate");
     if (!isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
-    if (isPartial() && !worker_)
-        return emit failed(name, tr("the model as a whole runs only in your Python: start the Python worker, see Problems"));
+    if (lacksWorker(name))
+        return;
     runOnStates(name, QStringLiteral("evaluate"),
         [this, name, dataPath, worker = worker_](const DocumentStates &all, JobContext &context) -> Result<Deliver> {
             DocumentStates next = all;
@@ -456,8 +468,8 @@ void GraphDocument::exportTo(const QString &folder, bool int8Form)
     const QString name = tr("Export");
     if (int8Form && !isInt8())
         return emit failed(name, tr("there is no int8 graph yet: convert first"));
-    if (int8Form && isPartial() && !worker_)
-        return emit failed(name, tr("the model as a whole runs only in your Python: start the Python worker, see Problems"));
+    if (int8Form && lacksWorker(name))
+        return;
     runOnStates(name, QStringLiteral("export"),
         [this, name, folder, int8Form, path = path_, dataPath = dataPath_, worker = worker_](
             const DocumentStates &all, JobContext &context) -> Result<Deliver> {
@@ -539,7 +551,7 @@ int GraphDocument::staleNodes() const
 QStringList GraphDocument::sampleInputs() const
 {
     QStringList shapes;
-    const Provenance &p = states().at("").graph->provenance;
+    const Provenance &p = model()->provenance;
     for (const InputSpec &input : p.inputs)
         if (!input.dtype.empty() && p.options.samples.empty())
             shapes << qs(inputText(input));

@@ -132,12 +132,14 @@ private:
     void push(const QString &name, DocumentStates states);
     void moveTo(qsizetype step, const std::string &part);
     void stateChanged();
+    void graphChanged(); // what is shown is another graph
     void updatePlan();
     void updateProblems();
     // Runs `work` on the current states in the background; delivers when they are still the same.
     using Deliver = std::function<void()>;
     void runOnStates(
         const QString &name, const QString &kind, std::function<Result<Deliver>(const DocumentStates &, JobContext &)> work);
+    bool lacksWorker(const QString &name); // and says so
     void calibrateNow(const QString &dataPath);
 
     QList<Step> history_{ Step{ {}, { { "", {} } }, {} } };

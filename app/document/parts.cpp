@@ -33,18 +33,23 @@ std::string shareText(const GraphModule &part)
         + (share->multiplyAdds ? ", " + percent(*share->multiplyAdds) + "multiply-adds" : std::string());
 }
 
+void replacePart(GraphModule &gm, const std::string &path, std::shared_ptr<const GraphModule> graph)
+{
+    ModuleInfo info = *gm.modules.find(path);
+    info.graph = std::move(graph);
+    gm.modules.set(path, std::move(info));
+}
+
 Result<ByPart<PassReport>> fuseParts(GraphModule &gm)
 {
     ByPart<PassReport> reports;
     for (const std::string &path : partsOf(gm)) {
-        ModuleInfo info = *gm.modules.find(path);
-        GraphModule inner = *info.graph;
+        GraphModule inner = *gm.modules.find(path)->graph;
         Result<PassReport> report = runPass("Fuse all", fuseAll, inner);
         if (!report)
             return Error{ pathInModel(path) + ": " + report.message() };
         reports.emplace(path, std::move(*report));
-        info.graph = std::make_shared<const GraphModule>(std::move(inner));
-        gm.modules.set(path, std::move(info));
+        replacePart(gm, path, std::make_shared<const GraphModule>(std::move(inner)));
     }
     return reports;
 }

@@ -21,6 +21,8 @@ std::string pathInModel(const std::string &part); // "backbone"
 // "23.1 % of the parameters, 81.0 % of the multiply-adds", of the whole model; empty where that is not known.
 std::string shareText(const GraphModule &part);
 
+void replacePart(GraphModule &gm, const std::string &path, std::shared_ptr<const GraphModule> graph);
+
 // Fuses every part where it stands.
 Result<ByPart<PassReport>> fuseParts(GraphModule &gm);
 

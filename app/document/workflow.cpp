@@ -208,12 +208,13 @@ Result<Evaluation> evaluateModels(const GraphModule &floatGraph, const GraphModu
             return b.error();
         distance.add(*a, *b);
         if (scored) {
-            if (const Tensor logits = firstTensor(*a); logits && logits->sizes.size() == 2)
+            const Tensor logits = firstTensor(*a);
+            if (logits && logits->sizes.size() == 2)
                 for (uint64_t i = begin; i < end; ++i)
                     if ((*labels)[i] < 0 || (*labels)[i] >= logits->sizes[1])
                         return Error{ data.source + ": label " + std::to_string((*labels)[i]) + " of sample " + std::to_string(i)
                             + " is none of the model's " + std::to_string(logits->sizes[1]) + " classes" };
-            const auto ra = countRight(firstTensor(*a), *labels, begin), rb = countRight(firstTensor(*b), *labels, begin);
+            const auto ra = countRight(logits, *labels, begin), rb = countRight(firstTensor(*b), *labels, begin);
             scored = ra && rb;
             rightFloat += ra.value_or(0);
             rightInt8 += rb.value_or(0);

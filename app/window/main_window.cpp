@@ -469,7 +469,7 @@ void MainWindow::connectDocument()
         parts_->clear();
         parts_->addItem(tr("whole model"), QString());
         for (const QString &path : doc_.parts()) {
-            parts_->addItem(path.section(QLatin1Char('.'), 1), path);
+            parts_->addItem(qs(pathInModel(path.toStdString())), path);
             parts_->setItemData(
                 parts_->count() - 1, qs(shareText(*doc_.model()->modules.find(path.toStdString())->graph)), Qt::ToolTipRole);
         }

@@ -5,6 +5,7 @@
 #include <QMenu>
 #include <nlohmann/json.hpp>
 
+#include "app/document/parts.h"
 #include "passes/edits.h"
 
 namespace fb
@@ -127,7 +128,7 @@ void fillNodeMenu(
 
     if (doc->part().isEmpty() && n.op == Opcode::CallModule)
         for (const QString &part : doc->parts())
-            add(GraphDocument::tr("Show the graph of %1").arg(part.section(QLatin1Char('.'), 1)), [=] { doc->showPart(part); });
+            add(GraphDocument::tr("Show the graph of %1").arg(qs(pathInModel(part.toStdString()))), [=] { doc->showPart(part); });
     if (!doc->isInt8()) {
         if (nodes.size() > 1)
             add(GraphDocument::tr("Fuse"), [=] { fuseNodes(doc, nodes); });

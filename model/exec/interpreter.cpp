@@ -478,14 +478,11 @@ Call resolveModule(const GraphModule &gm, const std::string &path)
         if (!inner)
             throw ExecError(inner.message());
         auto shared = std::make_shared<Interpreter>(std::move(*inner));
-        return [shared, graph = info->graph](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
+        return [shared](const ArgList &args, const Kwargs &kwargs, const RunState &run) {
             RunOptions options;
             options.cancel = run.options->cancel;
             options.modules = run.options->modules;
-            auto bound = bindArguments(graph->graph, args, kwargs);
-            if (!bound)
-                throw ExecError(bound.message());
-            auto r = shared->run(*bound, options);
+            auto r = shared->call(args, kwargs, options);
             if (!r)
                 throw ExecError(r.message());
             return std::move(*r);
@@ -659,16 +656,15 @@ struct Interpreter::Impl {
         return mapTensors(a, [](const Tensor &t) { return Arg(hold(toAten(t).clone())); });
     }
 
-    Arg execute(
-        const Step &step, std::vector<Arg> &values, const std::vector<Arg> &inputs, size_t &nextInput, const RunState &run) const
+    Arg execute(const Step &step, std::vector<Arg> &values, const Inputs &inputs, size_t &nextInput, const RunState &run) const
     {
         const Node &n = *step.node;
         if (!step.problem.empty())
             throw ExecError(step.problem);
         switch (n.op) {
         case Opcode::Placeholder:
-            if (nextInput < inputs.size())
-                return guarded(inputs[nextInput++]);
+            if (const size_t own = nextInput++; own < inputs.size() && inputs[own])
+                return guarded(*inputs[own]);
             if (n.args.empty())
                 throw ExecError("the input is missing");
             return resolved(step.args[0], values);
@@ -689,7 +685,7 @@ struct Interpreter::Impl {
         }
     }
 
-    Arg run(const std::vector<Arg> &inputs, const RunOptions &options)
+    Arg run(const Inputs &inputs, const RunOptions &options)
     {
         const c10::InferenceMode inference;
         const QuietScope quiet;
@@ -700,7 +696,7 @@ struct Interpreter::Impl {
         if (inputs.size() > placeholders)
             throw ExecError(
                 "the graph takes " + std::to_string(placeholders) + " inputs and got " + std::to_string(inputs.size()));
-        const bool meta = onMeta || std::any_of(inputs.begin(), inputs.end(), holdsMeta);
+        const bool meta = onMeta || std::any_of(inputs.begin(), inputs.end(), [](const auto &a) { return a && holdsMeta(*a); });
         const MetaScope shapesAlone(meta);
         std::vector<Arg> values(steps.size());
         size_t nextInput = 0;
@@ -768,6 +764,17 @@ Result<Interpreter> Interpreter::create(const GraphModule &gm)
 }
 
 Result<Arg> Interpreter::run(const std::vector<Arg> &inputs, const RunOptions &options)
+{
+    return runBound(Inputs(inputs.begin(), inputs.end()), options);
+}
+
+Result<Arg> Interpreter::call(const ArgList &args, const Kwargs &kwargs, const RunOptions &options)
+{
+    const auto bound = bindArguments(impl_->gm.graph, args, kwargs);
+    return bound ? runBound(*bound, options) : bound.error();
+}
+
+Result<Arg> Interpreter::runBound(const Inputs &inputs, const RunOptions &options)
 {
     try {
         return impl_->run(inputs, options);

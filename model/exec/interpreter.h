@@ -62,11 +62,15 @@ public:
     // One Arg per placeholder in order; those with defaults may be left out at the end.
     // Errors begin with the node that was being executed. Cancelled: the message is exactly kCancelled.
     Result<Arg> run(const std::vector<Arg> &inputs, const RunOptions &options = {});
+    // As Python calls the graph's forward (bind.h).
+    Result<Arg> call(const ArgList &args, const Kwargs &kwargs, const RunOptions &options = {});
 
     static constexpr const char *kCancelled = "cancelled";
 
 private:
+    using Inputs = std::vector<std::optional<Arg>>; // by placeholder; none: its default
     struct Impl;
+    Result<Arg> runBound(const Inputs &inputs, const RunOptions &options);
     explicit Interpreter(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
 };

@@ -5,9 +5,9 @@
 namespace fb
 {
 
-Result<ArgList> bindArguments(const Graph &callee, const ArgList &args, const Kwargs &kwargs)
+Result<std::vector<std::optional<Arg>>> bindArguments(const Graph &callee, const ArgList &args, const Kwargs &kwargs)
 {
-    ArgList bound;
+    std::vector<std::optional<Arg>> bound;
     size_t position = 0;
     bool variadic = false;
     std::vector<bool> named(kwargs.size());
@@ -37,8 +37,8 @@ Result<ArgList> bindArguments(const Graph &callee, const ArgList &args, const Kw
             bound.push_back(it->second);
         } else if (positional) {
             bound.push_back(args[position++]);
-        } else if (!p.args.empty() && !p.args.front().node()) {
-            bound.push_back(p.args.front());
+        } else if (!p.args.empty()) {
+            bound.emplace_back();
         } else {
             return Error{ "its argument '" + p.target + "' is missing" };
         }

@@ -366,8 +366,12 @@ public:
     {
         for (std::string_view name : kCustomBuiltins)
             names_.create(std::string(name), true);
-        if (!strict)
+        if (!strict) {
+            for (const auto &[name, value] : gm.provenance.globals)
+                if (value.size() > 2 && pythonRepr(std::string_view(value).substr(1, value.size() - 2)) == value)
+                    unevaluated_.emplace(name, value);
             findHidden();
+        }
     }
 
     std::vector<CodeLine> lines()
@@ -411,7 +415,7 @@ public:
     {
         std::map<std::string, std::string> out;
         for (const auto &[name, qualified] : gm_.provenance.globals) {
-            if (!strict_ && unevaluated(name))
+            if (unevaluated_.contains(name))
                 continue;
             const auto known = spelled_.find(name);
             out[known == spelled_.end() ? name : known->second] = qualified;
@@ -478,8 +482,8 @@ private:
                 out += name;
                 continue;
             }
-            if (const std::string *text = unevaluated(name); text && !strict_) {
-                out += *text;
+            if (const auto literal = unevaluated_.find(name); literal != unevaluated_.end()) {
+                out += literal->second;
                 continue;
             }
             auto [known, first] = spelled_.try_emplace(name);
@@ -488,16 +492,6 @@ private:
             out += known->second;
         }
         return out;
-    }
-
-    // The literal that an annotation's name stands for where it is a string (`from __future__ import annotations`). torch gives
-    // it a name that only its own globals know.
-    const std::string *unevaluated(std::string_view name) const
-    {
-        for (const auto &[known, value] : gm_.provenance.globals)
-            if (known == name && value.size() > 2 && pythonRepr(std::string_view(value).substr(1, value.size() - 2)) == value)
-                return &value;
-        return nullptr;
     }
 
     // An argument of forward may be called `torch` or `float`; what it hides is reached through another name.
@@ -768,6 +762,9 @@ private:
     const Graph &graph_;
     TextDialect dialect_;
     bool strict_;
+    // The literals that names of annotations stand for where those are strings (`from __future__ import annotations`): torch
+    // gives them names that only its own globals know. Empty in the strict form.
+    std::unordered_map<std::string, std::string> unevaluated_;
     Namespace names_;
     std::string root_ = "self";
     std::vector<std::string> nodeNames_; // by id

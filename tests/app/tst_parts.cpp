@@ -4,6 +4,7 @@
 #include <QDockWidget>
 #include <QJsonObject>
 
+#include "app/document/parts.h"
 #include "model/exec/tensor_ops.h"
 #include "model/io/fxt.h"
 #include "tests/app/window_driver.h"
@@ -128,6 +129,36 @@ private slots:
         d.doc().open(judge_.path("again.fxt"));
         QVERIFY(d.settle() && d.doc().isPartial());
         QCOMPARE(d.doc().part(), "");
+    }
+
+    // The rows of all parts tell whose node they are: both parts may have a node of one name.
+    void rowsOfTheWhole()
+    {
+        Driver d;
+        d.doc().open(judge_.path("detector.fxt"));
+        QVERIFY(d.settle());
+        d.doc().startWorker();
+        QVERIFY(QTest::qWaitFor([&] { return d.doc().hasWorker(); }, 60000));
+        d.doc().calibrate(judge_.path("data.npy"));
+        QVERIFY(d.settle());
+        d.doc().convertToInt8();
+        QVERIFY(d.settle() && d.doc().isInt8());
+        QCOMPARE(d.doc().part(), "");
+        for (const QuantRow &r : d.doc().state().converted->rows)
+            QVERIFY2(r.node.starts_with("model.backbone/") || r.node.starts_with("model.head/"), r.node.c_str());
+        QVERIFY(d.failures.isEmpty());
+    }
+
+    // A file's part cannot be written outside of the folder of the export.
+    void namesThatLeaveTheFolder()
+    {
+        QVERIFY(QDir(judge_.path("deep/out")).mkpath(QStringLiteral(".")));
+        for (const char *name : { "model.a/../../b", "model...", "model./b" }) {
+            const Status s = exportParts({ { name, {} } }, judge_.path("deep/out").toStdString());
+            QVERIFY2(!s.ok() && s.message().find("cannot be exported") != std::string::npos, name);
+        }
+        QVERIFY(QDir(judge_.path("deep/out")).isEmpty());
+        QCOMPARE(QDir(judge_.path("deep")).entryList(QDir::AllEntries | QDir::NoDotAndDotDot), QStringList{ "out" });
     }
 };
 

@@ -32,6 +32,7 @@ private slots:
     void closedDuringCalibration();
     void cancelCalibration();
     void staleCalibration();
+    void planOfAnotherGraph();
     void trainingMode_data();
     void trainingMode();
     void commandPalette();
@@ -167,6 +168,21 @@ void Window::staleCalibration()
     d.doc().convertToInt8();
     QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 1, 60000);
     QVERIFY2(d.failures.first().contains(QLatin1String("head")), qPrintable(d.failures.first()));
+}
+
+// A plan that is worked out while the graph becomes another one is dropped: an int8 graph has none.
+void Window::planOfAnotherGraph()
+{
+    Driver d;
+    QVERIFY(open(d));
+    d.doc().calibrate(demo(QStringLiteral("calib.npy")));
+    QTRY_VERIFY_WITH_TIMEOUT(d.doc().state().calibration, 120000);
+    QVERIFY(d.settle() && d.doc().plan());
+    d.doc().convertToInt8();
+    QVERIFY(d.settle() && d.doc().isInt8() && !d.doc().plan());
+    d.doc().undo();
+    d.doc().redo();
+    QVERIFY(d.settle() && d.doc().isInt8() && !d.doc().plan());
 }
 
 void Window::trainingMode_data()

@@ -121,8 +121,8 @@ private slots:
             if (!r)
                 return QString::fromStdString(r.message());
             QStringList texts;
-            for (const Arg &a : *r)
-                texts << QString::fromStdString(argText({}, a));
+            for (size_t i = 0; i < r->size(); ++i)
+                texts << QString::fromStdString(argText({}, (*r)[i] ? *(*r)[i] : g[g.placeholders()[i]].args.front()));
             return texts.join("; ");
         };
         QCOMPARE(bound({ 1 }, { { "key", 3 } }), "1; 2; (); 3; 5; {}");

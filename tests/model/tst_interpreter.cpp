@@ -326,6 +326,56 @@ private slots:
         QVERIFY(notExecutable(gm).empty());
     }
 
+    // forward(x, w=self.w, *rest, key=2), called as Python calls it: what is left out has its default.
+    void nestedGraphBindsAsPython()
+    {
+        GraphModule inner;
+        inner.tensors.set("w", { makeFloat({ 1 }, { 10 }), true, true });
+        Graph &g = inner.graph;
+        auto add = [&g](Opcode op, std::string name, std::string target, ArgList args) {
+            Node n;
+            n.op = op;
+            n.name = std::move(name);
+            n.target = std::move(target);
+            n.args = std::move(args);
+            return g.append(n);
+        };
+        const NodeId x = add(Opcode::Placeholder, "x", "x", {});
+        const NodeId held = add(Opcode::GetAttr, "held", "w", {});
+        const NodeId w = add(Opcode::Placeholder, "w", "w", { held });
+        const NodeId rest = add(Opcode::Placeholder, "rest", "*rest", {});
+        const NodeId key = add(Opcode::Placeholder, "key", "key", { 2 });
+        const NodeId product = add(Opcode::CallFunction, "product", "operator.mul", { w, key });
+        const NodeId sum = add(Opcode::CallFunction, "sum", "operator.add", { x, product });
+        add(Opcode::Output, "output", "output", { Arg::tuple({ sum, rest }) });
+
+        auto called = [&](ArgList args, Kwargs kwargs) {
+            auto i = Interpreter::create(inner);
+            const auto r = i ? i->call(args, kwargs) : Result<Arg>(i.error());
+            if (!r)
+                return QString::fromStdString(r.message());
+            const ArgList &items = r->sequence()->items;
+            return QStringLiteral("%1 %2").arg(toDoubles(**items[0].as<Tensor>())[0]).arg(items[1].sequence()->items.size());
+        };
+        const Arg one(makeFloat({ 1 }, { 1 })), five(makeFloat({ 1 }, { 5 }));
+        QCOMPARE(called({ one }, {}), "21 0");
+        QCOMPARE(called({ one }, { { "key", 3 } }), "31 0");
+        QCOMPARE(called({ one, five, 7, 8 }, {}), "11 2");
+        QCOMPARE(called({}, { { "w", five }, { "x", one } }), "11 0");
+        QCOMPARE(called({ one }, { { "v", five } }), "it takes no argument named 'v'");
+
+        GraphModule gm = single(Opcode::CallModule, "inner");
+        ModuleInfo m;
+        m.path = "inner";
+        m.className = "Inner";
+        m.kind = ModuleKind::Graph;
+        m.graph = std::make_shared<const GraphModule>(inner);
+        gm.addModule(m);
+        const auto r = runOnce(gm, { one });
+        QVERIFY2(r, r.ok() ? "" : r.message().c_str());
+        QCOMPARE(toDoubles(**r->sequence()->items[0].as<Tensor>()), std::vector<double>{ 21 });
+    }
+
     void longChainsAndShapes()
     {
         GraphModule gm = single(Opcode::CallMethod, "relu");

@@ -210,6 +210,32 @@ private slots:
         QCOMPARE(gm.graph.size(), size_t(8));
     }
 
+    // A default that is a tensor of the module goes in with the rest.
+    void inlineWithDefault()
+    {
+        GraphModule gm = diamond();
+        auto inside = std::make_shared<GraphModule>(fbtest::innerGraph(makeFloat({ 1 }, { 2 })));
+        Graph &inner = inside->graph;
+        const NodeId w = inner.find("w");
+        const NodeId v = inner.insertAfter(w, fbtest::node(Opcode::Placeholder, "v", "v", { w }));
+        inner.setArgs(inner.find("add"), { inner.find("x"), v }, {});
+        ModuleInfo sub = fbtest::moduleInfo("sub", "net.Inner", ModuleKind::Graph);
+        sub.graph = inside;
+        gm.modules.set("sub", sub);
+        gm.graph.setTarget(gm.graph.find("a"), Opcode::CallModule, "sub");
+        auto run = [](const GraphModule &m) {
+            auto i = Interpreter::create(m);
+            const auto out = i ? i->run({ makeFloat({ 2 }, { 1, 5 }) }) : Result<Arg>(i.error());
+            return out ? *out : Arg(out.message());
+        };
+        const Arg expected = run(gm);
+        QVERIFY(expected.as<Tensor>());
+        const auto inlined = inlineModule(gm, "sub");
+        QVERIFY2(inlined.ok(), why(inlined));
+        QVERIFY(lint(gm).empty() && !gm.graph.find("v"));
+        QVERIFY(run(gm) == expected);
+    }
+
     // get_attr of what is no tensor: it runs, and its value is in the exported code.
     void plainAttribute()
     {
