@@ -27,7 +27,7 @@ void print(const Json &document)
 
 Result<GraphModule> openModel(const std::string &file)
 {
-    return readFxt(file);
+    return readModel(file);
 }
 
 namespace

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/io/fxt.h"
+#include "model/io/models.h"
 #include "model/ir/module.h"
 #include "passes/pass.h"
 

@@ -8,6 +8,7 @@
 
 #include "app/document/parts.h"
 #include "model/io/fxt.h"
+#include "model/io/models.h"
 #include "passes/edits.h"
 
 namespace fb
@@ -211,7 +212,7 @@ void GraphDocument::open(const QString &path)
 {
     const QString file = QFileInfo(path).fileName();
     jobs_.start({ tr("Open %1").arg(file), QStringLiteral("open") }, [this, path, file](JobContext &) {
-        Result<GraphModule> gm = readFxt(path.toStdString());
+        Result<GraphModule> gm = readModel(path.toStdString());
         if (!gm) {
             const QString message = qs(gm.message());
             return JobAnswer{ message, true, [this, file, message] { emit failed(tr("Open %1").arg(file), message); } };

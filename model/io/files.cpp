@@ -225,6 +225,50 @@ int64_t checkedNumel(const std::vector<int64_t> &sizes, size_t width, std::strin
     return numel;
 }
 
+Tensor stridedTensor(DType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides, int64_t offset, const Held &storage,
+    std::string_view what)
+{
+    const size_t width = dtypeSize(dtype);
+    const int64_t numel = checkedNumel(sizes, width, what);
+    if (strides.size() != sizes.size())
+        throw FormatError(std::string(what) + " has " + std::to_string(sizes.size()) + " sizes and "
+            + std::to_string(strides.size()) + " strides; make the file again");
+    const std::string outside = std::string(what) + " reaches beyond its data of " + std::to_string(storage.bytes.size())
+        + " bytes: the file is cut short or damaged; copy or make it again";
+    // The last element that is touched. Where strides are 0 (an expanded tensor) the data may be much smaller than the tensor.
+    int64_t last = offset;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+        int64_t reach = 0;
+        if (strides[d] < 0 || __builtin_mul_overflow(std::max<int64_t>(sizes[d] - 1, 0), strides[d], &reach)
+            || __builtin_add_overflow(last, reach, &last))
+            throw FormatError(outside);
+    }
+    const uint64_t held = storage.bytes.size() / width;
+    if (offset < 0 || (numel > 0 && uint64_t(last) >= held))
+        throw FormatError(outside);
+    constexpr int64_t kMostExpanded = int64_t(1) << 28;
+    if (numel > kMostExpanded && uint64_t(numel) > held)
+        throw FormatError(
+            std::string(what) + " claims a size that its data cannot have; the file is damaged or not to be trusted");
+    if (numel == 0)
+        return makeTensor(dtype, std::move(sizes));
+    const size_t alignment = dtype == DType::Complex128 ? 8 : width;
+    const std::byte *first = storage.bytes.data();
+    std::shared_ptr<const void> owner = storage.owner;
+    if (reinterpret_cast<uintptr_t>(first) % alignment) {
+        auto copy = std::make_shared<std::vector<std::byte>>(storage.bytes.begin(), storage.bytes.end());
+        first = copy->data();
+        owner = copy;
+    }
+    auto t = std::make_shared<TensorData>();
+    t->dtype = dtype;
+    t->sizes = std::move(sizes);
+    t->strides = std::move(strides);
+    t->data = first + offset * int64_t(width);
+    t->owner = std::move(owner);
+    return t;
+}
+
 } // namespace fb::io
 
 namespace fb

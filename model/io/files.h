@@ -105,6 +105,31 @@ private:
     std::unordered_map<std::string_view, size_t> index_;
 };
 
+// Bytes and what keeps them in memory.
+struct Held {
+    Bytes bytes;
+    std::shared_ptr<const void> owner;
+};
+
+// A zip file whose members are stored or deflated. Throws FormatError.
+class Archive
+{
+public:
+    Archive(std::string path, std::shared_ptr<const MappedFile> file)
+        : path_(std::move(path))
+        , file_(std::move(file))
+        , zip_(file_->bytes())
+    {
+    }
+    const ZipReader &zip() const { return zip_; }
+    Held read(const ZipReader::Member &m, bool checkCrc) const;
+
+private:
+    std::string path_;
+    std::shared_ptr<const MappedFile> file_;
+    ZipReader zip_;
+};
+
 // Writes stored members with their data aligned to 64 bytes. Zip64 where a size or an offset reaches `limit`.
 class ZipWriter
 {
@@ -135,6 +160,10 @@ Bytes rowMajorBytes(const TensorData &t, std::string &holder);
 
 // Elements in a shape, or a FormatError: a negative size, more than 64 dimensions, or a product that overflows.
 int64_t checkedNumel(const std::vector<int64_t> &sizes, size_t width, std::string_view what);
+
+// A tensor that lies in `storage` as torch says it does: strides and offset in elements. FormatError: it reaches beyond it.
+Tensor stridedTensor(DType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides, int64_t offset, const Held &storage,
+    std::string_view what);
 
 // Runs `work`; whatever it throws becomes one sentence that begins with the file.
 template <class F> auto guarded(const std::string &path, F work) -> Result<decltype(work())>

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "model/io/arguments.h"
+#include "model/io/names.h"
 #include "model/io/safetensors.h"
 #include "model/ir/lint.h"
 
@@ -17,28 +18,6 @@ namespace
 {
 
 using namespace io;
-
-bool isIdentifier(std::string_view s)
-{
-    return !s.empty() && !(s[0] >= '0' && s[0] <= '9') && std::all_of(s.begin(), s.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    });
-}
-
-// "torch.nn.functional.relu", "net.outer.<locals>.inner": nothing that generated code could trip over.
-bool isQualifiedName(std::string_view s)
-{
-    return !s.empty() && std::all_of(s.begin(), s.end(), [](unsigned char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '<'
-            || c == '>' || c >= 0x80;
-    });
-}
-
-// The path of a module or attribute: children may have any name (case CG-02), so generated code quotes what is no identifier.
-bool isPath(std::string_view s)
-{
-    return std::none_of(s.begin(), s.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-}
 
 // Files that people take for a trace, by their content, and what to do with each.
 std::string foreignKind(Bytes bytes)

@@ -4,8 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include <zip.h>
-
 #include "model/io/safetensors.h"
 
 namespace fb
@@ -150,31 +148,6 @@ std::string npyHeader(const TensorData &t)
     return out + text;
 }
 
-// A deflated member, unpacked by libzip. Its claimed size is believed only as far as deflate can reach.
-std::shared_ptr<const std::vector<std::byte>> inflate(const std::string &path, const ZipReader::Member &m)
-{
-    if (m.size / 1032 > m.data.size() + 64)
-        throw FormatError(
-            "its member " + m.name + " claims a size that its data cannot have; the file is damaged or not to be trusted");
-    auto out = std::make_shared<std::vector<std::byte>>(m.size);
-    zip_t *archive = zip_open(path.c_str(), ZIP_RDONLY, nullptr);
-    zip_file_t *file = archive ? zip_fopen(archive, m.name.c_str(), 0) : nullptr;
-    uint64_t done = 0;
-    while (file && done < m.size) {
-        const zip_int64_t n = zip_fread(file, out->data() + done, m.size - done);
-        if (n <= 0)
-            break;
-        done += uint64_t(n);
-    }
-    if (file)
-        zip_fclose(file);
-    if (archive)
-        zip_discard(archive);
-    if (done != m.size || crc32(*out) != m.crc)
-        throw FormatError("its member " + m.name + " is damaged; copy or make the file again");
-    return out;
-}
-
 std::string extension(const std::string &path)
 {
     const size_t dot = path.rfind('.'), slash = path.rfind('/');
@@ -214,21 +187,15 @@ Result<NamedTensors> readNpz(const std::string &path)
         const auto file = MappedFile::open(path);
         if (!textOf(file->bytes()).starts_with("PK"))
             throw FormatError("it is not an .npz archive; save it again with numpy.savez");
-        const ZipReader zip(file->bytes());
+        const Archive archive(path, file);
         NamedTensors out;
-        for (const auto &m : zip.members()) {
+        for (const auto &m : archive.zip().members()) {
             if (!m.name.ends_with(".npy"))
                 continue;
             const std::string name = m.name.substr(0, m.name.size() - 4);
             try {
-                if (m.method == 0) {
-                    out.emplace_back(name, parseNpy(zip.stored(m, true), file));
-                } else if (m.method == 8) {
-                    const auto bytes = inflate(path, m);
-                    out.emplace_back(name, parseNpy(*bytes, bytes));
-                } else {
-                    throw FormatError("it is compressed by method " + std::to_string(m.method) + ", which NumPy does not use");
-                }
+                const auto held = archive.read(m, true);
+                out.emplace_back(name, parseNpy(held.bytes, held.owner));
             } catch (const FormatError &e) {
                 throw FormatError("array " + name + ": " + e.what());
             }

@@ -2,6 +2,8 @@
 // whose entries name the local headers in front of the data. All three can lie, so each is checked against the others.
 #include <algorithm>
 
+#include <zip.h>
+
 #include "model/io/files.h"
 
 namespace fb::io
@@ -125,6 +127,42 @@ Bytes ZipReader::stored(const Member &m, bool checkCrc) const
     if (checkCrc && crc32(m.data) != m.crc)
         throw FormatError("its member " + m.name + " is damaged (checksum differs); copy or make the file again");
     return m.data;
+}
+
+// By libzip. The member's claimed size is believed only as far as deflate can reach.
+static std::shared_ptr<const std::vector<std::byte>> inflate(const std::string &path, const ZipReader::Member &m)
+{
+    if (m.size / 1032 > m.data.size() + 64)
+        throw FormatError(
+            "its member " + m.name + " claims a size that its data cannot have; the file is damaged or not to be trusted");
+    auto out = std::make_shared<std::vector<std::byte>>(m.size);
+    zip_t *archive = zip_open(path.c_str(), ZIP_RDONLY, nullptr);
+    zip_file_t *file = archive ? zip_fopen(archive, m.name.c_str(), 0) : nullptr;
+    uint64_t done = 0;
+    while (file && done < m.size) {
+        const zip_int64_t n = zip_fread(file, out->data() + done, m.size - done);
+        if (n <= 0)
+            break;
+        done += uint64_t(n);
+    }
+    if (file)
+        zip_fclose(file);
+    if (archive)
+        zip_discard(archive);
+    if (done != m.size || crc32(*out) != m.crc)
+        throw FormatError("its member " + m.name + " is damaged; copy or make the file again");
+    return out;
+}
+
+Held Archive::read(const ZipReader::Member &m, bool checkCrc) const
+{
+    if (m.method == 0)
+        return { zip_.stored(m, checkCrc), file_ };
+    if (m.method != 8)
+        throw FormatError("its member " + m.name + " is compressed by method " + std::to_string(m.method)
+            + ", which Python does not write; make the file again");
+    const auto bytes = inflate(path_, m);
+    return { *bytes, bytes };
 }
 
 void ZipWriter::write(Bytes bytes)
