@@ -42,7 +42,7 @@ class TestRandomGraphs : public QObject
 {
     Q_OBJECT
 
-    int failures_ = 0;
+    int failures_ = 0, refused_ = 0;
     void fail(int seed, const char *what, const QByteArray &why)
     {
         if (++failures_ <= 10)
@@ -64,6 +64,11 @@ class TestRandomGraphs : public QObject
             = interpreter ? interpreter->run(inputs->sequence()->items, options) : Result<Arg>(interpreter.error());
         if (result && fbtest::plain(*result) == *right)
             return true;
+        // An object of the user's own class that the graph reads from the module: only its repr is in the archive.
+        if (!result && result.message().ends_with("is random_graphs.Thing, which cannot be sent to Python")) {
+            ++refused_;
+            return false;
+        }
         fail(seed, "run",
             QByteArray::fromStdString(
                 result ? "gives\n  " + fbtest::textOf(*result) + "\n  not\n  " + fbtest::textOf(*right) : result.message()));
@@ -92,7 +97,7 @@ private slots:
         const QString folder = judge.path(".");
         QVERIFY2(
             judge.oracle("random_graphs.py", { "write", folder, QString::number(first), QString::number(count) }), judge.error);
-        failures_ = 0;
+        failures_ = refused_ = 0;
         // The values are judged by the PyTorch whose operators run.
         const bool own = python == fbtest::python();
         const std::string sources = fbtest::sourceDir().toStdString();
@@ -163,11 +168,14 @@ private slots:
                 fail(seed.toInt(), "the code that runs",
                     answers[seed].toString().toUtf8() + "\n" + contents(judge.path(seed + ".py")));
         qInfo("zoo| random graphs, %s: %d graphs of %d nodes in %.1f s; equal to torch: print %d, code --strict-torch %d, "
-              "code when run %d; canonical text parses back %d, archive written again %d, run %d",
-            qPrintable(python), count, nodes, double(timer.elapsed()) / 1000, texts, codes, ran, back, archives, values);
+              "code when run %d; canonical text parses back %d, archive written again %d, run %d, refused for an object of the "
+              "user's own %d",
+            qPrintable(python), count, nodes, double(timer.elapsed()) / 1000, texts, codes, ran, back, archives, values,
+            refused_);
         QCOMPARE(failures_, 0);
         QCOMPARE(ran, count);
-        QCOMPARE(values, own ? count : 0);
+        QCOMPARE(values + refused_, own ? count : 0);
+        QVERIFY(refused_ * 100 <= count);
     }
 };
 
