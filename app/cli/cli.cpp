@@ -12,6 +12,7 @@
 #include "model/exec/interpreter.h"
 #include "model/exec/tensor_ops.h"
 #include "model/ir/pinned.h"
+#include "passes/raise.h"
 
 namespace fb::cli
 {
@@ -27,7 +28,11 @@ void print(const Json &document)
 
 Result<GraphModule> openModel(const std::string &file)
 {
-    return readModel(file);
+    Result<GraphModule> gm = readModel(file);
+    if (gm && isFlat(*gm))
+        if (const auto raised = runPass("Regroup into modules", raiseModules, *gm); !raised)
+            return Error{ file + ": " + raised.message() };
+    return gm;
 }
 
 namespace

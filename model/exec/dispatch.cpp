@@ -1,4 +1,5 @@
 #include "model/exec/dispatch.h"
+#include "model/exec/schema.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -318,6 +319,21 @@ Arg callOperator(const std::string &name, const std::vector<Operand> &args, cons
     for (size_t i = 0; i < c.stack.size(); ++i)
         fields.emplace_back(returns[i].name(), fromIValue(c.stack[i]));
     return Arg::namedTuple("torch.return_types." + name.substr(name.find("::") + 2), std::move(fields));
+}
+
+std::vector<SchemaParameter> schemaParameters(const std::string &name)
+{
+    std::vector<SchemaParameter> out;
+    const Overloads *overloads = find(name);
+    if (!overloads || overloads->size() != 1)
+        return out;
+    for (const c10::Argument &a : overloads->front().schema().arguments()) {
+        SchemaParameter p{ a.name(), std::nullopt };
+        if (a.default_value())
+            p.fallback = fromIValue(*a.default_value());
+        out.push_back(std::move(p));
+    }
+    return out;
 }
 
 } // namespace fb
