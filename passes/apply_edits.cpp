@@ -12,6 +12,7 @@
 #include "model/ir/lint.h"
 #include "passes/call.h"
 #include "passes/fuse.h"
+#include "passes/raise.h"
 
 namespace fb
 {
@@ -241,6 +242,8 @@ Action actionOf(Edit &e)
         return [path = e.text("module")](GraphModule &gm) { return unmarkLeaf(gm, path); };
     if (e.op == "eval")
         return evalMode;
+    if (e.op == "regroup")
+        return raiseModules;
     if (e.op == "fuse") {
         if (!e.has("nodes"))
             return fuseAll;
@@ -248,7 +251,7 @@ Action actionOf(Edit &e)
     }
     throw BadEdit{ "there is no edit \"" + e.op
         + "\"; there are replace, remove, insert_after, rewire, replace_uses, move, set_arg, set_target, rename, extract, "
-          "inline, leaf, unleaf, eval and fuse" };
+          "inline, leaf, unleaf, eval, regroup and fuse" };
 }
 
 } // namespace

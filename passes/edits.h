@@ -89,6 +89,7 @@ inline constexpr const char *kEditsHelp = R"(EDITS.json is a list of these, appl
   {"op": "inline", "module": PATH}
   {"op": "leaf" | "unleaf", "module": PATH}
   {"op": "eval"}
+  {"op": "regroup"} ATen operators of an exported program into the modules that they came from
   {"op": "fuse"} everything, {"op": "fuse", "nodes": [N..]}
 N is a node's name; OP a function, method or module by PyTorch's name like torch.sigmoid, .relu() or nn.ReLU; VALUE as in JSON.
 )";

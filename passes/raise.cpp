@@ -75,19 +75,22 @@ public:
     PassReport run()
     {
         PassReport report{ "Regroup into modules", false, {}, {} };
-        for (const NodeId id : std::vector(g_.order())) {
-            if (!g_.contains(id) || overloadOf(g_[id]).empty())
-                continue;
+        auto sweep = [&](auto raise) { // modules first: the parts of one must not become functions before it is found
+            for (const NodeId id : std::vector(g_.order()))
+                if (g_.contains(id) && !overloadOf(g_[id]).empty())
+                    raise(id, std::string(g_[id].name));
+        };
+        sweep([&](NodeId id, const std::string &before) {
             std::string why;
-            const std::string before = g_[id].name;
             if (toModule(id, why))
-                report.done.push_back(
-                    { g_[id].name, before + " -> " + gm_.moduleOf(g_[id])->shortClass() + " " + g_[id].target });
-            else if (toFunction(id))
-                report.done.push_back({ g_[id].name, before + " -> " + g_[id].target });
+                report.done.push_back({ before, before + " -> " + gm_.moduleOf(g_[id])->shortClass() + " " + g_[id].target });
             else if (!why.empty())
                 report.kept.push_back({ before, before + " kept: " + why });
-        }
+        });
+        sweep([&](NodeId id, const std::string &before) {
+            if (toFunction(id))
+                report.done.push_back({ before, before + " -> " + g_[id].target });
+        });
         dropWeights();
         nameAnew(report);
         report.changed = !report.done.empty();
@@ -316,7 +319,6 @@ private:
         const std::vector<int64_t> w = sizes("weight");
         Kwargs first;
         auto put = [&](const char *name, Arg v) { first.emplace_back(name, std::move(v)); };
-        std::set<std::string> repr;
         if (cls.starts_with("Conv") && w.size() > 2) {
             const bool transposed = cls.starts_with("ConvTranspose");
             const int64_t groups = m.attr("groups") ? m.attr("groups")->toInt().value_or(1) : 1;
@@ -350,25 +352,6 @@ private:
             else
                 m.attrs.emplace_back("bias", Arg());
         }
-        m.extraRepr = reprOf(m, cls);
-    }
-
-    // extra_repr of torch.nn: arguments without a default by position, then what is not the default by name.
-    static std::string reprOf(const ModuleInfo &m, const std::string &cls)
-    {
-        static constexpr std::string_view positional[]
-            = { "in_channels", "out_channels", "num_features", "num_embeddings", "embedding_dim", "num_groups", "num_channels" };
-        std::string out;
-        for (const auto &[name, value] : m.attrs) {
-            if (name == "bias" && value != Arg())
-                continue;
-            if (name == "inplace" && value == Arg(false))
-                continue;
-            const std::string text = name == "bias" ? "False" : argText(GraphModule(), value);
-            const bool bare = among(positional, name) || cls.starts_with("Flatten");
-            out += (out.empty() ? "" : ", ") + (bare ? std::string() : name + "=") + text;
-        }
-        return out;
     }
 
     void apply(NodeId id, const std::string &path, ArgList inputs, bool tuple, const std::vector<NodeId> &absorbed)
@@ -418,24 +401,21 @@ private:
         }
         const OpInfo *op = findFunction(std::string(kAten) + overload);
         const std::optional<Given> given = argumentsOf(n, asItIs);
-        if (!op || op->functions.empty() || !given)
+        if (!op || !given)
             return false;
         const auto parameters = schemaParameters("aten::" + asItIs);
         Values values;
         for (size_t i = 0; i < parameters.size(); ++i) {
             const std::string &name = parameters[i].name;
-            const bool here = i < n.args.size() || n.kwarg(name);
-            if (!here)
+            if (i >= n.args.size() && !n.kwarg(name))
                 continue;
             const Arg &value = given->at(name);
-            const auto p = std::find_if(op->params.begin(), op->params.end(), [&](const OpParam &q) { return q.name == name; });
+            auto p = std::find_if(op->params.begin(), op->params.end(), [&](const OpParam &q) { return q.name == name; });
+            if (p == op->params.end() && i < op->params.size() && (i == 0 || op->params[i].name.starts_with('*')))
+                p = op->params.begin() + std::ptrdiff_t(i); // self, and the sizes of view(*shape)
             if (p != op->params.end())
-                values.emplace_back(name, value);
-            else if (i == 0 && !op->params.empty())
-                values.emplace_back(std::string(op->params[0].name), value);
-            else if (parameters[i].fallback && value == *parameters[i].fallback)
-                continue;
-            else if (!among(kIgnored, name))
+                values.emplace_back(std::string(p->name), value);
+            else if (!among(kIgnored, name) && !(parameters[i].fallback && value == *parameters[i].fallback))
                 return false;
         }
         // The call must say the same: arguments that were left out have ATen's defaults, not always Python's.
@@ -445,16 +425,53 @@ private:
             if (!said && it != given->end() && !p.defaultText.empty() && parseLiteral(p.defaultText) != it->second)
                 values.emplace_back(std::string(p.name), it->second);
         }
-        for (const std::string_view function : op->functions) {
-            const auto call = writeCall({ Opcode::CallFunction, std::string(function) }, values);
-            if (!call || (function.starts_with("operator.") && values.size() != call->args.size()))
+        for (const OpRef &ref : spellings(n, *op)) {
+            auto call = writeCall(ref, values);
+            if (!call || (ref.target.starts_with("operator.") && values.size() != call->args.size()))
                 continue;
-            g_.setTarget(id, Opcode::CallFunction, std::string(function));
-            g_.setArgs(id, call->args, call->kwargs);
-            wanted_[id] = function.substr(function.rfind('.') + 1);
+            if (ref.op == Opcode::CallMethod && call->args.size() == 2 && op->params.back().name.starts_with('*'))
+                if (const ArgSequence *sizes = call->args[1].sequence()) { // x.view(2, 3)
+                    const ArgList spread = sizes->items;
+                    call->args.resize(1);
+                    call->args.insert(call->args.end(), spread.begin(), spread.end());
+                }
+            g_.setTarget(id, ref.op, ref.target);
+            g_.setArgs(id, std::move(call->args), std::move(call->kwargs));
+            wanted_[id] = ref.target.substr(ref.target.rfind('.') + 1);
             return true;
         }
         return false;
+    }
+
+    // The names that Python code has for an operator, that of the code it was exported from first: torch keeps "the function or
+    // method that made it" (torch_fn). x + y and x.add(y) are one to it; the operator is what people write.
+    static std::vector<OpRef> spellings(const Node &n, const OpInfo &op)
+    {
+        std::string made;
+        if (n.metadata)
+            for (const auto &[key, value] : *n.metadata)
+                if (key == "torch_fn" && value.as<std::string>())
+                    made = *value.as<std::string>();
+        const bool method = made.find(";method_descriptor.") != made.npos, function = made.find(";builtin_function") != made.npos;
+        std::vector<OpRef> found;
+        auto functions = [&](bool operators) {
+            for (const std::string_view name : op.functions)
+                if (name.starts_with("operator.") == operators)
+                    found.push_back({ Opcode::CallFunction, std::string(name) });
+        };
+        auto methods = [&] {
+            for (const std::string_view name : op.methods)
+                if (!name.starts_with("__"))
+                    found.push_back({ Opcode::CallMethod, std::string(name) });
+        };
+        if (!function)
+            functions(true);
+        if (method)
+            methods();
+        functions(false);
+        functions(true);
+        methods();
+        return found;
     }
 
     // --- weights -------------------------------------------------------------------------------------------------------

@@ -128,7 +128,8 @@ EmptyState::EmptyState(QWidget *parent)
     message_->hide();
     rows->addWidget(message_);
 
-    QPushButton *open = choice(tr("Open a traced graph..."), tr(".fxt trace archives; or drop a file anywhere"), "open");
+    QPushButton *open
+        = choice(tr("Open a model..."), tr(".fxt traces and .pt2 exported programs; or drop a file anywhere"), "open");
     QPushButton *trace = choice(tr("Trace a Python model..."), tr("Runs torch.fx in your own Python, when you say so"), "trace");
     QPushButton *demo
         = choice(tr("Open the demo"), tr("A small digits classifier with its data: the whole job in five minutes"), "demo");

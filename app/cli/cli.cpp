@@ -26,10 +26,10 @@ void print(const Json &document)
     print(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-Result<GraphModule> openModel(const std::string &file)
+Result<GraphModule> openModel(const std::string &file, const Common &common)
 {
     Result<GraphModule> gm = readModel(file);
-    if (gm && isFlat(*gm))
+    if (gm && !common.aten && isFlat(*gm))
         if (const auto raised = runPass("Regroup into modules", raiseModules, *gm); !raised)
             return Error{ file + ": " + raised.message() };
     return gm;

@@ -28,6 +28,7 @@ struct Common {
     bool quiet = false;
     uint64_t seed = 0;
     int threads = 0;
+    bool aten = false;
 };
 
 // The commands and what to run for the one that was given.
@@ -69,7 +70,8 @@ struct UsageError : CLI::ParseError {
 void print(const std::string &text); // to standard output as it is
 void print(const Json &document); // pretty, with a newline
 
-Result<GraphModule> openModel(const std::string &file);
+// Graphs that call ATen operators come regrouped into modules, unless --aten says otherwise.
+Result<GraphModule> openModel(const std::string &file, const Common &common);
 // One value per placeholder from SHAPE and FILE texts; none given: seeded random ones in the shapes it was traced with.
 Result<std::vector<Arg>> inputsFor(
     const GraphModule &gm, const std::string &file, const std::vector<std::string> &texts, uint64_t seed);

@@ -20,6 +20,8 @@ int main(int argc, char **argv)
     app.add_flag("--quiet", common.quiet, "no progress on standard error");
     app.add_option("--seed", common.seed, "of random inputs (0)");
     app.add_option("--threads", common.threads, "how many threads compute (as PyTorch chooses)")->check(CLI::PositiveNumber);
+    app.add_flag(
+        "--aten", common.aten, "leave the ATen operators of a .pt2 as they are, instead of regrouping them into modules");
     cli::addModelCommands(program);
     cli::addPassCommands(program);
     cli::addQuantCommands(program);

@@ -137,9 +137,9 @@ Json describe(const GraphModule &gm)
             problems.push_back({ { "kind", w.kind }, { "node", w.node }, { "message", w.message } });
     for (const TrainingCall &c : trainingCalls(gm))
         problems.push_back({ { "kind", "training" }, { "node", c.node }, { "message", c.message } });
-    Json info{ { "format", "fxt" }, { "torch", gm.provenance.torchVersion }, { "nodes", gm.graph.size() }, { "opcodes", opcodes },
-        { "modules", gm.modules.size() }, { "parameters", gm.parameterCount() }, { "inputs", inputs }, { "outputs", outputs },
-        { "problems", problems } };
+    Json info{ { "format", gm.provenance.format }, { "torch", gm.provenance.torchVersion }, { "nodes", gm.graph.size() },
+        { "opcodes", opcodes }, { "modules", gm.modules.size() }, { "parameters", gm.parameterCount() }, { "inputs", inputs },
+        { "outputs", outputs }, { "problems", problems } };
     for (const std::string &path : partsOf(gm)) {
         const ModuleInfo &m = *gm.modules.find(path);
         Json part{ { "path", pathInModel(path) }, { "class", m.className }, { "nodes", m.graph->graph.size() },
@@ -161,9 +161,9 @@ std::string specText(const Json &spec)
     return out;
 }
 
-Status runInfo(const FileOptions &o, const Common &)
+Status runInfo(const FileOptions &o, const Common &common)
 {
-    Result<GraphModule> gm = openModel(o.file);
+    Result<GraphModule> gm = openModel(o.file, common);
     if (!gm)
         return gm.error();
     const Json info = describe(*gm);
@@ -196,18 +196,18 @@ Status runInfo(const FileOptions &o, const Common &)
     return {};
 }
 
-Status runPrint(const FileOptions &o, const Common &)
+Status runPrint(const FileOptions &o, const Common &common)
 {
-    Result<GraphModule> gm = openModel(o.file);
+    Result<GraphModule> gm = openModel(o.file, common);
     if (!gm)
         return gm.error();
     print(torchGraphText(*gm) + "\n");
     return {};
 }
 
-Status runCode(const FileOptions &o, const Common &)
+Status runCode(const FileOptions &o, const Common &common)
 {
-    Result<GraphModule> gm = openModel(o.file);
+    Result<GraphModule> gm = openModel(o.file, common);
     if (!gm)
         return gm.error();
     print(torchCode(*gm, { o.strict }) + "\n");
@@ -273,7 +273,7 @@ Status runRun(const RunCommand &o, const Common &common)
 {
     if (!o.output.ends_with(".npy") && !o.output.ends_with(".npz") && !o.output.ends_with(".safetensors"))
         throw UsageError("-o names a .npy, .npz or .safetensors file, not " + o.output);
-    Result<GraphModule> gm = openModel(o.file);
+    Result<GraphModule> gm = openModel(o.file, common);
     if (!gm)
         return gm.error();
     for (const std::string &name : o.nodes)
@@ -310,7 +310,7 @@ Status runRun(const RunCommand &o, const Common &common)
 
 Status runShapes(const RunCommand &o, const Common &common)
 {
-    Result<GraphModule> gm = openModel(o.file);
+    Result<GraphModule> gm = openModel(o.file, common);
     if (!gm)
         return gm.error();
     Result<std::vector<Arg>> inputs = inputsFor(*gm, o.file, o.inputs, common.seed);
@@ -347,10 +347,10 @@ Status runShapes(const RunCommand &o, const Common &common)
 
 Status runVerify(const RunCommand &o, const Common &common)
 {
-    Result<GraphModule> a = openModel(o.file);
+    Result<GraphModule> a = openModel(o.file, common);
     if (!a)
         return a.error();
-    Result<GraphModule> b = openModel(o.other);
+    Result<GraphModule> b = openModel(o.other, common);
     if (!b)
         return b.error();
     Result<std::vector<Arg>> inputs = inputsFor(*a, o.file, o.inputs, common.seed);

@@ -14,11 +14,11 @@ struct PassOptions {
     bool json = false;
 };
 
-Status change(const PassOptions &o, const std::string &name, const Pass &pass)
+Status change(const PassOptions &o, const std::string &name, const Pass &pass, const Common &common)
 {
     if (!o.output.ends_with(".fxt"))
         throw UsageError("-o names a .fxt file, not " + o.output);
-    Result<GraphModule> gm = openModel(o.file);
+    Result<GraphModule> gm = openModel(o.file, common);
     if (!gm)
         return gm.error();
     Result<PassReport> report = runPass(name, pass, *gm);
@@ -33,17 +33,18 @@ Status change(const PassOptions &o, const std::string &name, const Pass &pass)
     return {};
 }
 
-Status runFuse(const PassOptions &o, const Common &)
+Status runFuse(const PassOptions &o, const Common &common)
 {
-    return change(o, "Fuse all", fuseAll);
+    return change(o, "Fuse all", fuseAll, common);
 }
 
-Status runEdit(const PassOptions &o, const Common &)
+Status runEdit(const PassOptions &o, const Common &common)
 {
     Result<std::string> edits = readFile(o.edits);
     if (!edits)
         return edits.error();
-    return change(o, "Edit", [&](GraphModule &gm) { return applyEdits(gm, *edits); });
+    return change(
+        o, "Edit", [&](GraphModule &gm) { return applyEdits(gm, *edits); }, common);
 }
 
 } // namespace

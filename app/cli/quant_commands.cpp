@@ -39,10 +39,10 @@ struct Prepared {
     std::shared_ptr<Worker> worker; // null where none is needed or was asked for
 };
 
-Result<Prepared> prepare(const QuantOptions &o)
+Result<Prepared> prepare(const QuantOptions &o, const Common &common)
 {
     const std::string &file = o.file;
-    Result<GraphModule> gm = openModel(file);
+    Result<GraphModule> gm = openModel(file, common);
     if (!gm)
         return gm.error();
     if (const auto calls = trainingCalls(*gm); !calls.empty() && !o.acceptTraining)
@@ -106,7 +106,7 @@ std::string keptOutText(const Calibration &c, const Graph &graph)
 
 Status runCalibrate(const QuantOptions &o, const Common &common)
 {
-    Result<Prepared> model = prepare(o);
+    Result<Prepared> model = prepare(o, common);
     if (!model)
         return model.error();
     Result<Calibration> c = collect(*model, o, common);
@@ -276,7 +276,7 @@ Result<Quantized> quantizeModel(const QuantOptions &o, const Common &common)
     Result<QuantConfig> config = readConfig(o);
     if (!config)
         return config.error();
-    Result<Prepared> model = prepare(o);
+    Result<Prepared> model = prepare(o, common);
     if (!model)
         return model.error();
     if (isPartial(model->graph) && !model->worker && !o.data.empty())
@@ -371,7 +371,7 @@ Status runExport(const QuantOptions &o, const Common &common)
         Result<Quantized> quantized = quantizeModel(o, common);
         return quantized ? exportQuantized(*quantized, o) : quantized.error();
     }
-    Result<GraphModule> gm = openModel(o.file);
+    Result<GraphModule> gm = openModel(o.file, common);
     if (!gm)
         return gm.error();
     ExportRequest request;

@@ -10,6 +10,7 @@
 #include "model/io/fxt.h"
 #include "model/io/models.h"
 #include "passes/edits.h"
+#include "passes/raise.h"
 
 namespace fb
 {
@@ -218,12 +219,19 @@ void GraphDocument::open(const QString &path)
             return JobAnswer{ message, true, [this, file, message] { emit failed(tr("Open %1").arg(file), message); } };
         }
         auto shared = std::make_shared<const GraphModule>(std::move(*gm));
-        return JobAnswer{ nodesText(qsizetype(shared->graph.size())), false,
-            [this, path, file, shared] { adopt(shared, path, file); } };
+        std::shared_ptr<const GraphModule> regrouped;
+        if (isFlat(*shared)) {
+            GraphModule raised = *shared;
+            if (runPass("Regroup into modules", raiseModules, raised))
+                regrouped = std::make_shared<const GraphModule>(std::move(raised));
+        }
+        return JobAnswer{ nodesText(qsizetype((regrouped ? regrouped : shared)->graph.size())), false,
+            [this, path, file, shared, regrouped] { adopt(shared, regrouped, path, file); } };
     });
 }
 
-void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, const QString &path, const QString &title)
+void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, std::shared_ptr<const GraphModule> regrouped,
+    const QString &path, const QString &title)
 {
     DocumentStates states;
     for (const std::string &part : partsOf(*gm))
@@ -237,8 +245,13 @@ void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, const QString &
     trainingAccepted_ = false;
     worker_.reset();
     part_.clear();
-    history_ = { Step{ tr("Open"), std::move(states), {} } };
-    current_ = saved_ = 0;
+    history_ = { Step{ tr("Open"), states, {} } };
+    if (regrouped) { // undo shows the file's own operators
+        states[""].graph = std::move(regrouped);
+        states[""].edits.emplace_back(R"({"op": "regroup"})");
+        history_.append({ tr("Regroup into modules"), std::move(states), {} });
+    }
+    current_ = saved_ = history_.size() - 1;
     stateChanged();
     emit opened();
 }

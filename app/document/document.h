@@ -128,7 +128,8 @@ private:
         std::string part; // that was shown
     };
     const DocumentStates &states() const { return history_[current_].states; }
-    void adopt(std::shared_ptr<const GraphModule> gm, const QString &path, const QString &title);
+    void adopt(std::shared_ptr<const GraphModule> gm, std::shared_ptr<const GraphModule> regrouped, const QString &path,
+        const QString &title);
     void push(const QString &name, DocumentStates states);
     void moveTo(qsizetype step, const std::string &part);
     void stateChanged();

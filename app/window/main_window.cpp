@@ -36,6 +36,7 @@
 #include "app/window/present.h"
 #include "app/window/trace_panel.h"
 #include "model/text/text.h"
+#include "passes/raise.h"
 #include "views/canvas.h"
 #include "views/code_view.h"
 #include "views/command_palette.h"
@@ -210,6 +211,12 @@ void MainWindow::makeActions()
             fuseNodes(&doc_, selected_);
         else
             say(tr("select two or more nodes to fuse"), true);
+    }));
+    edit->addAction(floatAction(tr("Regroup into modules"), {}, [this] {
+        if (isFlat(*doc_.graph()))
+            doc_.edit(tr("Regroup into modules"), R"({"op": "regroup"})");
+        else
+            say(tr("nothing in this graph calls ATen operators"), true);
     }));
     edit->addAction(floatAction(tr("Remove"), QKeySequence::Delete, [this] {
         if (selected_.size() == 1)
@@ -799,8 +806,8 @@ void MainWindow::openDemo()
 
 void MainWindow::chooseFile()
 {
-    auto *dialog = new QFileDialog(this, tr("Open a trace"), QSettings().value(QStringLiteral("folder")).toString(),
-        tr("Trace archives (*.fxt);;All files (*)"));
+    auto *dialog = new QFileDialog(this, tr("Open a model"), QSettings().value(QStringLiteral("folder")).toString(),
+        tr("Models (*.fxt *.pt2);;All files (*)"));
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     dialog->setFileMode(QFileDialog::ExistingFile);
     connect(dialog, &QFileDialog::fileSelected, this, [this](const QString &path) {

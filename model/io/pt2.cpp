@@ -179,6 +179,7 @@ public:
 
     GraphModule read()
     {
+        gm_.provenance.format = "pt2";
         gm_.provenance.torchVersion = archive_.program.textOr("torch_version");
         readModules();
         readInputs();
@@ -629,6 +630,8 @@ private:
         const Json *metadata = j.find("metadata");
         if (!metadata)
             return;
+        if (std::string made = metadata->textOr("torch_fn"); !made.empty()) // "chunk_1;method_descriptor.chunk"
+            n.metadata = std::make_shared<const Kwargs>(Kwargs{ { "torch_fn", Arg(std::move(made)) } });
         ModuleStack frames = framesOf(j);
         std::erase_if(frames, [](const ModuleFrame &f) { return f.path.empty(); });
         if (!frames.empty()) {

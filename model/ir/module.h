@@ -127,6 +127,7 @@ struct ModelShare {
 
 // Facts about where a graph came from; printed and exported, never executed.
 struct Provenance {
+    std::string format = "fxt"; // of the file: "fxt", "pt2"
     std::string torchVersion; // "2.13.0+cpu"; decides the dialect of the two torch texts
     std::string pythonVersion;
     std::string source; // "net.py:make"

@@ -21,16 +21,7 @@ namespace
 {
 
 using fbtest::Members;
-
-std::string zipped(const Members &members)
-{
-    std::string bytes;
-    io::ZipWriter zip([&](io::Bytes piece) { bytes += io::textOf(piece); });
-    for (const auto &[name, content] : members)
-        zip.add(name, { io::bytesOf(content) });
-    zip.finish();
-    return bytes;
-}
+using fbtest::zipped;
 
 std::vector<Tensor> tensorsOf(const Arg &value)
 {

@@ -35,6 +35,15 @@ inline fb::Node node(fb::Opcode op, std::string name, std::string target, fb::Ar
     return n;
 }
 
+// "2x3"
+inline std::string shapeOf(const std::vector<int64_t> &sizes)
+{
+    std::string text;
+    for (const int64_t n : sizes)
+        text += (text.empty() ? "" : "x") + std::to_string(n);
+    return text;
+}
+
 // y = leaf(x) + w, with tied tensors: what a marked leaf holds inside.
 inline fb::GraphModule innerGraph(const fb::Tensor &w)
 {

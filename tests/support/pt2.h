@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "model/io/files.h"
+
 namespace fbtest
 {
 
@@ -64,6 +66,16 @@ inline Members handMadePt2()
             R"({"config":{"l.weight":)" + payload("weight_0", square, true) + R"(,"counter":)" + payload("weight_1", one, false)
                 + "}}" },
         { "m/data/constants/model_constants_config.json", R"({"config":{}})" } };
+}
+
+inline std::string zipped(const Members &members)
+{
+    std::string bytes;
+    fb::io::ZipWriter zip([&](fb::io::Bytes piece) { bytes += fb::io::textOf(piece); });
+    for (const auto &[name, content] : members)
+        zip.add(name, { fb::io::bytesOf(content) });
+    zip.finish();
+    return bytes;
 }
 
 } // namespace fbtest
