@@ -523,7 +523,7 @@ private:
                 result.report.kept.push_back({ n.name, q.reason });
             result.rows.push_back(std::move(row));
         }
-        result.report.changed = !(gm_.graph == fused_.graph);
+        result.report.changed = !(gm_ == fused_);
         result.graph = std::move(gm_);
         return result;
     }

@@ -14,6 +14,9 @@ namespace fb
 
 Result<PassReport> raiseModules(GraphModule &gm);
 
+// The edit of EDITS.json that does it.
+inline constexpr const char *kRegroupEdit = R"({"op": "regroup"})";
+
 // Whether there is anything to raise: nodes that call ATen operators.
 bool isFlat(const GraphModule &gm);
 

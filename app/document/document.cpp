@@ -248,7 +248,7 @@ void GraphDocument::adopt(std::shared_ptr<const GraphModule> gm, std::shared_ptr
     history_ = { Step{ tr("Open"), states, {} } };
     if (regrouped) { // undo shows the file's own operators
         states[""].graph = std::move(regrouped);
-        states[""].edits.emplace_back(R"({"op": "regroup"})");
+        states[""].edits.emplace_back(kRegroupEdit);
         history_.append({ tr("Regroup into modules"), std::move(states), {} });
     }
     current_ = saved_ = history_.size() - 1;

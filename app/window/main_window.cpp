@@ -214,7 +214,7 @@ void MainWindow::makeActions()
     }));
     edit->addAction(floatAction(tr("Regroup into modules"), {}, [this] {
         if (isFlat(*doc_.graph()))
-            doc_.edit(tr("Regroup into modules"), R"({"op": "regroup"})");
+            doc_.edit(tr("Regroup into modules"), kRegroupEdit);
         else
             say(tr("nothing in this graph calls ATen operators"), true);
     }));

@@ -5,6 +5,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "passes/raise.h"
+
 namespace fb
 {
 
@@ -427,11 +429,13 @@ StepState presentStep(const GraphDocument &doc, StepRow::Step step)
     switch (step) {
     case StepRow::Trace:
         return done(true, GraphDocument::tr("%1, traced with torch %2").arg(doc.title(), qs(s.graph->provenance.torchVersion)));
-    case StepRow::Edit:
-        return done(!s.edits.empty(),
-            s.edits.empty()           ? GraphDocument::tr("Fuse convolutions, BatchNorm and activations")
-                : s.edits.size() == 1 ? GraphDocument::tr("1 edit")
-                                      : GraphDocument::tr("%1 edits").arg(s.edits.size()));
+    case StepRow::Edit: {
+        const auto own = std::count_if(s.edits.begin(), s.edits.end(), [](const std::string &e) { return e != kRegroupEdit; });
+        return done(own > 0,
+            own == 0       ? GraphDocument::tr("Fuse convolutions, BatchNorm and activations")
+                : own == 1 ? GraphDocument::tr("1 edit")
+                           : GraphDocument::tr("%1 edits").arg(own));
+    }
     case StepRow::Configure:
         return done(s.calibration || doc.isInt8() || s.config != QuantConfig(),
             GraphDocument::tr("Backend %1; what runs in int8 and what stays float").arg(qs(s.config.backend)));

@@ -32,6 +32,7 @@ private slots:
     void closedDuringCalibration();
     void cancelCalibration();
     void staleCalibration();
+    void exportedProgram();
     void planOfAnotherGraph();
     void trainingMode_data();
     void trainingMode();
@@ -168,6 +169,31 @@ void Window::staleCalibration()
     d.doc().convertToInt8();
     QTRY_COMPARE_WITH_TIMEOUT(d.failures.size(), 1, 60000);
     QVERIFY2(d.failures.first().contains(QLatin1String("head")), qPrintable(d.failures.first()));
+}
+
+// A .pt2 opens regrouped into modules. Undo shows the operators of the file, and the menu regroups them again.
+void Window::exportedProgram()
+{
+    Driver d;
+    d.doc().open(fbtest::sourceDir() + "/tests/oracle/pt2/2.9.1.pt2");
+    QVERIFY(d.settle() && d.doc().isOpen());
+    QVERIFY2(d.failures.isEmpty(), qPrintable(d.failures.join('\n')));
+    QVERIFY(!d.doc().isModified());
+    QCOMPARE(presentStep(d.doc(), StepRow::Edit).kind, StepState::Todo); // nothing was edited by hand
+    QVERIFY(d.id("block_lin_1"));
+    const std::string raised = torchGraphText(*d.doc().graph());
+    QCOMPARE(d.window.canvas()->graph(), d.doc().graph());
+    d.keys(Qt::Key_Z, Qt::ControlModifier);
+    QVERIFY(d.settle() && d.id("linear_1") && !d.id("block_lin_1"));
+    QVERIFY(d.trigger("Regroup into modules"));
+    QVERIFY(d.settle());
+    QCOMPARE(torchGraphText(*d.doc().graph()), raised);
+    d.doc().calibrate(fbtest::sourceDir() + "/tests/oracle/pt2/2.9.1-in.npz");
+    QTRY_VERIFY_WITH_TIMEOUT(d.doc().state().calibration, 120000);
+    QVERIFY(d.settle());
+    d.doc().convertToInt8();
+    QVERIFY(d.settle() && d.doc().isInt8());
+    QVERIFY2(d.failures.isEmpty(), qPrintable(d.failures.join('\n')));
 }
 
 // A plan that is worked out while the graph becomes another one is dropped: an int8 graph has none.

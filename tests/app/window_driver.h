@@ -152,6 +152,16 @@ public:
         }
         return settle();
     }
+    // An entry of the menu bar.
+    bool trigger(const QString &text)
+    {
+        for (QAction *a : window.findChildren<QAction *>())
+            if (a->text() == text && a->isEnabled()) {
+                a->trigger();
+                return true;
+            }
+        return false;
+    }
     QStringList offered; // entries of the last context menu
 };
 

@@ -178,6 +178,40 @@ private slots:
         QVERIFY(o[QLatin1String("problems")].isArray());
     }
 
+    // A .pt2 comes regrouped into modules; --aten leaves its own operators, and the edit regroups those.
+    void exportedProgram()
+    {
+        const QString file = sourceDir() + "/tests/oracle/pt2/2.9.1.pt2", given = sourceDir() + "/tests/oracle/pt2/2.9.1-in.npz";
+        const QJsonObject flat = document(cli({ "info", file, "--json", "--aten" })),
+                          raised = document(cli({ "info", file, "--json" }));
+        QCOMPARE(raised["format"], "pt2");
+        QVERIFY(raised["torch"].toString().startsWith("2.9.1"));
+        QCOMPARE(flat["opcodes"]["call_module"], 0);
+        QCOMPARE(raised["opcodes"]["call_module"], 6); // conv, bn, relu, twice the linear of the block, the head
+        QCOMPARE(raised["inputs"].toArray().size(), 2);
+        QVERIFY(cli({ "print", file }).out.contains("%block_lin_1 : [num_users=1] = call_module[target=block.lin]"));
+        QVERIFY(cli({ "print", file, "--aten" }).out.contains("call_function[target=torch.ops.aten.linear.default]"));
+
+        judge_.write("regroup.json", R"([{"op": "regroup"}])");
+        QVERIFY(done({ "edit", file, "--aten", "--apply", "regroup.json", "-o", "regrouped.fxt" }));
+        QCOMPARE(cli({ "print", "regrouped.fxt" }).out, cli({ "print", file }).out);
+        QVERIFY(done({ "run", file, "--aten", "--input", given, "-o", "flat.npz" }));
+        QVERIFY(done({ "run", file, "--input", given, "-o", "raised.npz" }));
+        QVERIFY(done({ "run", "regrouped.fxt", "--input", given, "-o", "again.npz" }));
+        QVERIFY(read("flat.npz") == read("raised.npz") && read("again.npz") == read("raised.npz"));
+
+        // The exported code runs in PyTorch and gives the same; the int8 model checks itself.
+        QVERIFY(done({ "export", file, "--form", "python", "-o", "code" }));
+        QVERIFY2(judge_.run({ here("code/model.py") }), judge_.error);
+        QVERIFY(done({ "quantize", file, "--data", given, "-o", "int8" }));
+        QVERIFY2(judge_.run({ here("int8/model.py") }), judge_.error);
+        QVERIFY(document(cli({ "quantize", file, "--data", given, "-o", "int8", "--json" }))["int8_nodes"].toInt() > 4);
+        // Nothing of the operators themselves has an int8 form; that is said for each.
+        const Ran stays = cli({ "quantize", file, "--aten", "--data", given, "-o", "flat8" });
+        QVERIFY2(stays.code == 0 && stays.out.contains("stays float: no int8 form of torch.ops.aten.linear.default"),
+            stays.err + stays.out);
+    }
+
     void textsEqualTorch_data()
     {
         QTest::addColumn<QString>("model");
