@@ -225,6 +225,16 @@ int64_t checkedNumel(const std::vector<int64_t> &sizes, size_t width, std::strin
     return numel;
 }
 
+std::string oneLine(std::string text)
+{
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+    constexpr size_t kLongest = 600;
+    if (text.size() > kLongest)
+        text.replace(kLongest / 2, text.size() - kLongest, " ... ");
+    return text;
+}
+
 Tensor stridedTensor(DType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides, int64_t offset, const Held &storage,
     std::string_view what)
 {

@@ -165,6 +165,9 @@ int64_t checkedNumel(const std::vector<int64_t> &sizes, size_t width, std::strin
 Tensor stridedTensor(DType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides, int64_t offset, const Held &storage,
     std::string_view what);
 
+// What a message quotes from a file, as one line of bearable length.
+std::string oneLine(std::string text);
+
 // Runs `work`; whatever it throws becomes one sentence that begins with the file.
 template <class F> auto guarded(const std::string &path, F work) -> Result<decltype(work())>
 {
@@ -178,7 +181,7 @@ template <class F> auto guarded(const std::string &path, F work) -> Result<declt
     } catch (const std::bad_alloc &) {
         return Error{ path + ": not enough memory to hold it" };
     } catch (const std::exception &e) {
-        return Error{ path + ": " + e.what() };
+        return Error{ path + ": " + oneLine(e.what()) };
     }
 }
 

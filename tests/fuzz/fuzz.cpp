@@ -1,10 +1,11 @@
 // Throws damaged inputs at what reads them: `fuzz CORPUS [--seconds N | --runs N] [--seed S]`. GPL-3.0-or-later.
 //
-// CORPUS is a folder of trace archives (.fxt) and canonical texts (.txt). Inputs are cut, doubled, spliced and sprinkled with the
-// numbers and words that formats break on; half of the archives are damaged inside graph.json and zipped anew, since a damaged
-// zip never gets as far as a graph. Whatever draws a sentence not seen before joins the corpus of this run. Every input must give
-// one line that begins with the file, or a sound graph that prints, writes and reads back. The input that does not is left in
-// fuzz-input.fxt or fuzz-input.txt of the working folder. Meant for the sanitizers' build.
+// CORPUS is a folder of trace archives (.fxt), exported programs (.pt2) and canonical texts (.txt). Inputs are cut, doubled,
+// spliced and sprinkled with the numbers and words that formats break on; half of the archives are damaged inside their texts and
+// pickles and zipped anew, since a damaged zip never gets as far as a graph. Whatever draws a sentence not seen before joins the
+// corpus of this run. Every input must give one line that begins with the file, or a sound graph that prints, writes and reads
+// back. The input that does not is left in fuzz-input.zip or fuzz-input.txt of the working folder. Meant for the sanitizers'
+// build.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,6 +22,7 @@
 
 #include "model/io/files.h"
 #include "model/io/fxt.h"
+#include "model/io/models.h"
 #include "model/ir/lint.h"
 #include "model/text/text.h"
 
@@ -93,7 +95,7 @@ void mutate(std::string &s, const std::vector<Input> &corpus)
     }
 }
 
-// Damages the graph document and zips it anew; false when the archive is no archive any more.
+// Damages the documents in it and zips it anew; false when the archive is no archive any more.
 bool mutateInside(std::string &archive, const std::vector<Input> &corpus)
 {
     try {
@@ -102,7 +104,8 @@ bool mutateInside(std::string &archive, const std::vector<Input> &corpus)
         io::ZipWriter writer([&](io::Bytes piece) { out += io::textOf(piece); });
         for (const auto &member : reader.members()) {
             std::string bytes(io::textOf(reader.stored(member, false)));
-            if (member.name == "graph.json" || below(10) == 0)
+            const bool inner = bytes.starts_with("PK") && below(4) && mutateInside(bytes, corpus);
+            if (!inner && (member.name.ends_with(".json") || member.name.ends_with(".pkl") || below(10) == 0))
                 mutate(bytes, corpus);
             writer.add(member.name, { io::bytesOf(bytes) });
         }
@@ -134,7 +137,7 @@ std::string tryGraph(const Graph &g, const std::string &file)
 
 std::string tryArchive(const std::string &file)
 {
-    const auto gm = readFxt(file);
+    const auto gm = readModel(file);
     if (!gm) {
         if (!gm.message().starts_with(file) || gm.message().find('\n') != std::string::npos)
             fail(file, "the error is not one sentence that begins with the file: " + gm.message());
@@ -181,7 +184,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         for (const auto &entry : std::filesystem::directory_iterator(argv[1], error)) {
             std::ifstream in(entry.path(), std::ios::binary);
-            corpus.push_back({ entry.path().extension() == ".fxt",
+            corpus.push_back({ entry.path().extension() != ".txt",
                 std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()) });
         }
     if (corpus.empty() || (!seconds && !runs)) {
@@ -199,11 +202,11 @@ int main(int argc, char **argv)
         Input input = corpus[done < given ? done : below(corpus.size())]; // first as they are
         if (done >= given && !(input.archive && below(2) && mutateInside(input.bytes, corpus)))
             mutate(input.bytes, corpus);
-        const std::string file = input.archive ? "fuzz-input.fxt" : "fuzz-input.txt";
+        const std::string file = input.archive ? "fuzz-input.zip" : "fuzz-input.txt";
         std::ofstream(file, std::ios::binary) << input.bytes;
         alarm(60); // a hang ends the run and leaves its input
         const std::string answer = withoutDigits(input.archive ? tryArchive(file) : tryText(file, input.bytes));
-        if (said.insert((input.archive ? "fxt" : "txt") + answer).second && done >= given && input.bytes.size() < 1 << 16)
+        if (said.insert((input.archive ? "zip" : "txt") + answer).second && done >= given && input.bytes.size() < 1 << 16)
             corpus.push_back(std::move(input));
         std::filesystem::remove(file);
     }
