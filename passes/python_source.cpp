@@ -17,6 +17,7 @@
 
 #include "model/ir/ops.h"
 #include "model/text/python.h"
+#include "model/text/text.h"
 #include "passes/edit_tools.h"
 #include "passes/edits.h"
 #include "passes/nn_signatures.h"
@@ -921,6 +922,28 @@ private:
         return false;
     }
 
+    // A graph that torch.cond and its like call: a class with torch's own code for it.
+    std::string graphClass(const std::string &path, const GraphModule &graph)
+    {
+        const std::string name = uniqueClassName(identifier(camelCase(path)));
+        std::string children;
+        for (const auto &[inner, m] : graph.modules)
+            if (m->kind == ModuleKind::Graph && m->graph)
+                children += "        self." + inner + " = " + graphClass(inner, *m->graph) + "()\n";
+        std::string text = "\n\nclass " + name + "(nn.Module):\n    \"\"\"A graph that an operator calls.\"\"\"\n";
+        if (!children.empty())
+            text += "\n    def __init__(self):\n        super().__init__()\n" + children;
+        for (const CodeLine &line : torchCodeLines(graph))
+            if (line.text.find_first_not_of(' ') != line.text.npos)
+                text += (line.text.starts_with("def ") ? "\n    " : "    ") + line.text + "\n";
+        if (text.find("device(") != text.npos)
+            imports_.insert("from torch import device");
+        if (text.find("inf") != text.npos || text.find("nan") != text.npos)
+            imports_.insert("from math import inf, nan");
+        graphClasses_ += text;
+        return name;
+    }
+
     std::shared_ptr<Ctor> leafCtor(const ModuleInfo &m)
     {
         auto c = std::make_shared<Ctor>();
@@ -931,6 +954,10 @@ private:
                 out_.scripts.emplace_back(m.path, file);
             c->callee = "script";
             c->fields.push_back({ "", doubleQuoted(file), "", nullptr });
+            return c;
+        }
+        if (m.kind == ModuleKind::Graph && m.graph) {
+            c->callee = graphClass(m.path, *m.graph);
             return c;
         }
         std::string params;
@@ -1153,6 +1180,14 @@ private:
         return key;
     }
 
+    std::string uniqueClassName(const std::string &wanted)
+    {
+        std::string name = wanted;
+        for (int i = 2; !classNames_.insert(name).second; ++i)
+            name = wanted + std::to_string(i);
+        return name;
+    }
+
     void defineClass(const std::vector<std::string> &paths)
     {
         ClassDef def;
@@ -1162,10 +1197,7 @@ private:
         if (!first.empty() && m.className.starts_with("torch.nn.modules."))
             wanted
                 = camelCase(allDigits(lastPart(first)) ? lastPart(parentPath(first)) + "_" + lastPart(first) : lastPart(first));
-        wanted = identifier(wanted);
-        def.name = wanted;
-        for (int i = 2; !classNames_.insert(def.name).second; ++i)
-            def.name = wanted + std::to_string(i);
+        def.name = uniqueClassName(identifier(wanted));
         if (const auto f = forwards_.find(first); f != forwards_.end())
             def.forward = f->second;
         def.tensors = ownTensors(first);
@@ -1360,6 +1392,7 @@ private:
                    "modules.items():\n"
                    "            self.add_module(name, module)\n";
         out += quantizedSource();
+        out += graphClasses_;
         for (const ClassDef &c : classes_)
             out += classText(c);
         return out;
@@ -1502,7 +1535,15 @@ class QuantizedWeight(nn.Module):
             owner, _, last = name[len("__buffer__."):].rpartition(".")
             setattr(model.get_submodule(owner), last, value)
 )";
-        out += "    return model.eval()\n";
+        std::string training;
+        for (const auto &[path, m] : gm_.modules)
+            if (m->training && !gm_.callers(path).empty())
+                training += doubleQuoted(path) + ", ";
+        if (training.empty())
+            out += "    return model.eval()\n";
+        else
+            out += "    model.eval()\n    for name in (" + training
+                + "):     # they act as in training\n        model.get_submodule(name).train()\n    return model\n";
         const std::string read = R"(torch.load(os.path.join(HERE, "weights.pt"), map_location="cpu", weights_only=True))";
         out += "\n\ndef weights():\n";
         if (options_.engine.empty())
@@ -1585,6 +1626,7 @@ private:
     std::map<std::string, std::shared_ptr<Ctor>> ctors_;
     std::map<Ctor::Field *, std::string> parameterOf_;
     std::vector<ClassDef> classes_;
+    std::string graphClasses_; // of graphs that operators call
     std::set<std::string> classNames_{ "Holder", "QuantizedWeight" };
     std::set<std::string> quantizedClasses_;
     std::set<std::string> imports_;

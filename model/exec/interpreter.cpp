@@ -21,6 +21,7 @@
 #include <torch/version.h>
 
 #include "model/exec/calls.h"
+#include "model/exec/higher_order.h"
 #include "model/ir/bind.h"
 #include "model/ir/ops.h"
 
@@ -507,10 +508,42 @@ std::string described(const GraphModule &gm, const Node &n)
     return n.op == Opcode::CallMethod ? "method " + n.target : n.target;
 }
 
+// The module that a get_attr node reads, else null.
+const ModuleInfo *graphRead(const GraphModule &gm, const Node &n)
+{
+    const ModuleInfo *m = n.op == Opcode::GetAttr ? gm.modules.find(n.target) : nullptr;
+    return m && m->kind == ModuleKind::Graph ? m : nullptr;
+}
+
+// torch.cond and its like: the graphs among the arguments are prepared once.
+Call resolveHigherOrder(const GraphModule &gm, const Node &n)
+{
+    auto graphs = std::make_shared<std::vector<Call>>();
+    std::vector<bool> isGraph;
+    for (const Arg &a : n.args) {
+        const ModuleInfo *m = a.node() ? graphRead(gm, gm.graph[a.node()]) : nullptr;
+        isGraph.push_back(m);
+        if (m)
+            graphs->push_back(resolveModule(gm, m->path));
+    }
+    return [target = n.target, graphs, isGraph](const ArgList &args, const Kwargs &, const RunState &run) {
+        std::vector<GraphFunction> functions;
+        for (const Call &graph : *graphs)
+            functions.push_back([&graph, &run](const ArgList &given) { return graph(given, {}, run); });
+        ArgList rest;
+        for (size_t i = 0; i < args.size(); ++i)
+            if (!isGraph[i])
+                rest.push_back(args[i]);
+        return callHigherOrder(target, functions, rest);
+    };
+}
+
 Call resolve(const GraphModule &gm, const Node &n)
 {
     switch (n.op) {
     case Opcode::CallFunction:
+        if (isHigherOrder(n.target))
+            return resolveHigherOrder(gm, n);
         return resolveFunction(n.target);
     case Opcode::CallMethod:
         return resolveMethod(n.target);
@@ -606,6 +639,8 @@ struct Interpreter::Impl {
                     step.constant = aligned(t);
                 else if (const Arg *value = gm.attributes.find(n.target))
                     step.constant = *value;
+                else if (graphRead(gm, n))
+                    step.constant = ArgSymbol{ n.target }; // known to the calls that take it
                 else
                     step.problem = "the archive does not hold '" + n.target + "'";
             } else {
@@ -793,7 +828,7 @@ std::vector<NotExecutable> notExecutable(const GraphModule &gm)
         NotExecutable found{ n.name, {} };
         try {
             if (n.op == Opcode::GetAttr) {
-                if (!gm.tensor(n.target) && !gm.attributes.contains(n.target))
+                if (!gm.tensor(n.target) && !gm.attributes.contains(n.target) && !graphRead(gm, n))
                     found.reason = "the archive does not hold '" + n.target + "'";
             } else {
                 resolve(gm, n);

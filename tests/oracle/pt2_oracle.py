@@ -19,6 +19,12 @@ import torch
 from torch import nn
 from torch.export import Dim
 
+try:        # newer than the oldest layouts
+    from torch._higher_order_ops import scan, while_loop
+    from torch._higher_order_ops.map import map as mapped
+except ImportError:
+    pass
+
 warnings.simplefilter("ignore")
 Point = collections.namedtuple("Point", "left right")
 torch.utils._pytree._register_namedtuple(Point, serialized_type_name="pt2_oracle.Point")
@@ -145,6 +151,21 @@ class Twice(nn.Module):
         return self.linear(self.linear(x))
 
 
+class Branches(nn.Module):
+    """Operators that call graphs, and what a trace of values could not hold."""
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x, xs):
+        y = torch.cond(x.sum() > 0, lambda v: self.lin(v).sin(), lambda v: v.cos(), (x,))
+        with torch.no_grad():
+            z = y * 2
+        n, doubled = while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a * 2 + x), (torch.zeros((), dtype=torch.int64), x))
+        carry, products = scan(lambda c, v: (c + v, c * v), torch.zeros(3), xs, dim=0)
+        return z, torch.cond(x.sum() < 0, lambda v: v + 1, lambda v: v - 1, (x,)), n, doubled, carry, products, mapped(lambda v, w: v.sin() + w, xs, x[0])
+
+
 BATCH = {0: Dim("b", min=2, max=64)}
 
 
@@ -161,6 +182,7 @@ def models():
         "keywords": (Keywords(), (x, torch.randn(4), torch.randn(1)), {"scale": torch.randn(4), "bias": torch.randn(4), "mode": "add",
                                                                        "point": Point(torch.randn(4), torch.randn(1))}, None, True),
         "mutates": (Mutates(), (torch.randn(2, 3, 6, 6),), {}, None, True),
+        "branches": (Branches(), (torch.randn(2, 3), torch.randn(4, 3)), {}, None, False),
         "twice": (Twice(), (torch.full((1, 1), 2.0),), {}, None, False),
         "layout": (Layout(), (x, torch.randn(3, 1, 6, 6)), {}, (BATCH, BATCH), True),
     }
