@@ -84,6 +84,26 @@ class TestWorker : public QObject
         return r ? std::string() : r.message();
     }
 
+    // The same but for what the kernels of two PyTorches differ in: 1e-6 of the largest value.
+    static bool alike(const Arg &a, const Arg &b)
+    {
+        std::vector<Tensor> left, right;
+        const Arg shape = mapTensors(a, [&](const Tensor &t) { return left.push_back(t), Arg(); });
+        if (!(shape == mapTensors(b, [&](const Tensor &t) { return right.push_back(t), Arg(); })) || left.size() != right.size())
+            return false;
+        for (size_t i = 0; i < left.size(); ++i) {
+            const std::vector<double> x = toDoubles(*left[i]), y = toDoubles(*right[i]);
+            double worst = 0, largest = 0;
+            for (size_t k = 0; k < std::min(x.size(), y.size()); ++k) {
+                worst = std::max(worst, x[k] == y[k] ? 0 : std::abs(x[k] - y[k]));
+                largest = std::max(largest, std::abs(y[k]));
+            }
+            if (left[i]->dtype != right[i]->dtype || left[i]->sizes != right[i]->sizes || !(worst <= 1e-6 * largest))
+                return false;
+        }
+        return true;
+    }
+
     bool record(fbtest::Judge &judge, bool faults)
     {
         QStringList words{ judge.path(QString()) };
@@ -121,6 +141,8 @@ private slots:
         const auto r = runOnce(gm, { recorded(n, "in") }, { .modules = &worker });
         QVERIFY2(r.ok(), why(r));
         const Arg expected = recorded(n, "out");
+        if (second && alike(plain(*r), expected)) // the last bit is that PyTorch's own
+            return;
         if (!(plain(*r) == expected))
             QCOMPARE(QString::fromStdString(textOf(plain(*r))), QString::fromStdString(textOf(expected)));
         QVERIFY(plain(*r) == expected);
