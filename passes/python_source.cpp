@@ -206,6 +206,9 @@ public:
             if (Status s = checkArgs(g_[id]); !s)
                 return s.error();
         for (NodeId id : g_.order())
+            if (g_[id].target.starts_with("torch.ops.quantized_decomposed."))
+                imports_.insert("import torch.ao.quantization.fx._decomposed  # makes torch.ops.quantized_decomposed");
+        for (NodeId id : g_.order())
             if (const Node &n = g_[id];
                 n.op == Opcode::CallFunction && !n.target.starts_with("torch.") && !n.target.starts_with("operator."))
                 imported_.insert(lastPart(n.target));

@@ -236,9 +236,11 @@ Call resolveFunction(const std::string &target)
         return pythonCall(f);
     if (target.starts_with("torch.Tensor."))
         return resolveMethod(target.substr(13));
-    if (!target.starts_with("torch.ops."))
-        if (const OpInfo *op = findFunction(target); op && !op->call.empty())
-            return expressionCall(*op);
+    // Operators of torch.ops run by their own schema, unless they are written in Python and have a row of their own.
+    if (const OpInfo *op = findFunction(target); op && !op->call.empty()
+        && (!target.starts_with("torch.ops.")
+            || std::find(op->functions.begin(), op->functions.end(), target) != op->functions.end()))
+        return expressionCall(*op);
     auto name = operatorOf(target);
     if (name && name->starts_with("prims::") && !operatorExists(*name)) // written in Python, where ATen has the same
         name = "aten" + name->substr(5, name->rfind(".default") - 5);

@@ -19,6 +19,8 @@ import torch
 from torch import nn
 from torch.export import Dim
 
+import torch.ao.quantization.fx._decomposed  # noqa: F401
+
 try:        # newer than the oldest layouts
     from torch._higher_order_ops import scan, while_loop
     from torch._higher_order_ops.map import map as mapped
@@ -166,6 +168,31 @@ class Branches(nn.Module):
         return z, torch.cond(x.sum() < 0, lambda v: v + 1, lambda v: v - 1, (x,)), n, doubled, carry, products, mapped(lambda v, w: v.sin() + w, xs, x[0])
 
 
+class Decomposed(nn.Module):
+    """What PT2E quantization leaves: quantize and dequantize as operators that are written in Python."""
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.randint(-127, 127, (6, 4), dtype=torch.int8))
+        self.register_buffer("scales", torch.rand(6) / 50)
+        self.register_buffer("columns", torch.rand(4) / 50)
+        self.register_buffer("zeros", torch.zeros(6, dtype=torch.int64))
+        self.register_buffer("shifts", torch.tensor([3, 0, -2, 1]))
+        self.register_buffer("scale", torch.tensor(0.037))
+        self.register_buffer("zero", torch.tensor(7))
+
+    def forward(self, x):
+        ops = torch.ops.quantized_decomposed
+        q = ops.quantize_per_tensor(x, 0.03, 11, 0, 255, torch.uint8)
+        y = ops.dequantize_per_tensor(q, 0.03, 11, 0, 255, torch.uint8)
+        w = ops.dequantize_per_channel(self.weight, self.scales, self.zeros, 0, -128, 127, torch.int8)
+        y = nn.functional.linear(y, w)
+        t = ops.quantize_per_tensor.tensor(y, self.scale, self.zero, -128, 127, torch.int8)
+        u = ops.dequantize_per_tensor.tensor(t, self.scale, self.zero, -128, 127, torch.int8)
+        c = ops.quantize_per_channel(x, self.columns, self.shifts, 1, -128, 127, torch.int8)
+        return q, u, c, ops.dequantize_per_channel(c, self.columns, self.shifts, 1, -128, 127, torch.int8), ops.dequantize_per_tensor(
+            q, 0.03, 11, 0, 255, torch.uint8, out_dtype=torch.bfloat16)
+
+
 BATCH = {0: Dim("b", min=2, max=64)}
 
 
@@ -183,6 +210,7 @@ def models():
                                                                        "point": Point(torch.randn(4), torch.randn(1))}, None, True),
         "mutates": (Mutates(), (torch.randn(2, 3, 6, 6),), {}, None, True),
         "branches": (Branches(), (torch.randn(2, 3), torch.randn(4, 3)), {}, None, False),
+        "decomposed": (Decomposed(), (x,), {}, (BATCH,), False),
         "twice": (Twice(), (torch.full((1, 1), 2.0),), {}, None, False),
         "layout": (Layout(), (x, torch.randn(3, 1, 6, 6)), {}, (BATCH, BATCH), True),
     }
