@@ -1230,7 +1230,7 @@ class Tracing:
                 known = [f"{self.source.python_module.__name__}.{n}" for n, f in vars(self.source.python_module).items() if inspect.isfunction(f)]
                 raise Failure(problem("wrap", f"there is no function '{qualname}' to wrap{near(qualname, known)}; write it as package.module.function"))
             for scope in list(scopes.values()) + ([vars(home)] if home and id(vars(home)) not in scopes else []):
-                if scope.get(name) is function or (not place and name not in scope):
+                if scope.get(name) is function or (name not in scope and getattr(builtins, name, None) is function):
                     exec(f"__import__('torch.fx').fx.wrap({name!r})", scope)
 
 
@@ -1420,7 +1420,8 @@ def sample(text, name=""):
     try:
         tensors = read_tensors(text)
     except Exception as error:
-        raise Failure(problem("input", f"sample input {text} cannot be read: {error}")) from error
+        why = "there is no such file" if isinstance(error, FileNotFoundError) else error
+        raise Failure(problem("input", f"sample input {text} cannot be read: {why}")) from error
     if len(tensors) != 1 and name not in tensors:
         raise Failure(problem("input", f"{text} holds {len(tensors)} tensors ({', '.join(sorted(tensors)[:5])}) and none is called '{name}'; "
                               "give a file with one tensor"))

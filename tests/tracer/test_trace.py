@@ -260,6 +260,16 @@ class Format(TracerTest):
         self.assertEqual((archive.json["wrapped"], archive.json["globals"]), (["models_choose"], {"models_choose": "models.choose"}))
         self.assertEqual(archive.nodes["add"]["shape"], [2, 2])
 
+    def test_wrapped_by_its_bare_name(self):
+        """A function of the file itself needs no module before its name; what the trace holds is the same."""
+        archive = self.model("UsesHelper", "--wrap", "choose", "--input", "2x2")
+        self.assertEqual(archive.nodes["choose"]["target"], "models.choose")
+        self.assertEqual(archive.json["globals"], {"models_choose": "models.choose"})
+
+    def test_input_without_a_file(self):
+        found, = self.bad_model("UsesHelper", "--wrap", "choose", "--input", "none.npy")
+        self.assertEqual(found["message"], "sample input none.npy cannot be read: there is no such file")
+
     def test_inputs_from_files(self):
         archive = self.trace(os.path.join(DEMO, "digits_net.py:make"), "--leaf", "gain", "--input", os.path.join(DEMO, "calib.npy"))
         self.assertEqual(archive.json["inputs"], [{"name": "x", "shape": [256, 1, 8, 8], "dtype": "float32"}])
